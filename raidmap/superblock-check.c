@@ -114,18 +114,34 @@ check_device (const struct superblock *sb, unsigned i)
   return NULL;
 }
 
-/* All devices that a record lists have one of its slots. */
+/* All devices that a record lists have one of its slots.  One without had a
+ * slot that was taken back since.
+ */
 static bool
 set_ok (const struct superblock *sb, const struct ballot_set *s)
 {
   const unsigned nr_slots = ballot_set_nr_slots (s) - s->first;
+  const bool taken_back = s->k > sb->record.self.k;
 
   for (unsigned i = 0; i < 128; ++i)
     if (device_set_has (&s->active, i) &&
-        (i >= SB_MAX_DEVICES || !has_slot (sb, i) ||
-         sb->device[i].slot >= nr_slots))
+        (i >= SB_MAX_DEVICES || sb->device[i].state == DEVICE_NONE ||
+         (has_slot (sb, i) ? sb->device[i].slot >= nr_slots : !taken_back)))
       return false;
   return true;
+}
+
+/* May a record with the slots of s follow one with those of n?  One that
+ * widens the array has one more data slot, one that takes this back one less;
+ * what ends it has the same.
+ */
+static bool
+follows (const struct ballot_set *s, const struct ballot_set *n)
+{
+  if (s->k == n->k)
+    return n->widening || !s->widening;
+  return s->m == n->m && s->widening != n->widening &&
+    (s->widening ? s->k == n->k + 1 : s->k + 1 == n->k);
 }
 
 /* The flag has been compared with the rest. */
@@ -138,12 +154,18 @@ check_slots (const struct superblock *sb)
   if (r->self.k != sb->g.k || r->self.m != sb->g.m)
     return "the geometry is said in two ways";
   for (unsigned i = 0; i < ARRAY_LEN (set); ++i) {
-    if (set[i]->k != sb->g.k || set[i]->m < 1 ||
+    if (set[i]->k < 1 || set[i]->m < 1 ||
         ballot_set_nr_slots (set[i]) > MIN (MAX_SLOTS, BIT (sb->w)))
       return "k or m of a record is out of range";
     if (set[i]->first && set[i]->m < 2)
       return "parity of a record was added to none";
+    if (set[i]->widening && (set[i]->k < 2 || set[i]->first ||
+                             sb->consistency != CONSISTENCY_JOURNAL))
+      return "a record widens an array that can't be widened";
   }
+  if (r->self.widening != sb->g.widening || !follows (&r->self, &r->parent) ||
+      !follows (&r->self, &r->base) || !follows (&r->parent, &r->base))
+    return "k of a record does not go with that of the one before";
   if (r->self.first &&
       (sb->g.fixed & BIT (ballot_set_nr_slots (&r->self) - 1)) == 0)
     return "the slot of added parity rotates";

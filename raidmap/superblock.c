@@ -95,9 +95,12 @@ get_string (const uint8_t *p, char *s, size_t max)
   s[max] = '\0';
 }
 
-/* The last four bytes of the device set are those of its slots. */
-#define BALLOT_FIRST 2u         /* in the third */
-#define BALLOT_FLAGS BALLOT_FIRST
+/* The last four bytes of the device set are those of its slots; in the third
+ * are flags.
+ */
+#define BALLOT_WIDENING 1u
+#define BALLOT_FIRST 2u
+#define BALLOT_FLAGS (BALLOT_WIDENING | BALLOT_FIRST)
 
 static void
 put_ballot_set (uint8_t *p, const struct ballot_set *b, bool reshaped)
@@ -109,7 +112,8 @@ put_ballot_set (uint8_t *p, const struct ballot_set *b, bool reshaped)
   if (reshaped) {
     p[28] |= b->k;
     p[29] |= b->m;
-    p[30] |= b->first ? BALLOT_FIRST : 0;
+    p[30] |= (b->widening ? BALLOT_WIDENING : 0) |
+      (b->first ? BALLOT_FIRST : 0);
   }
 }
 
@@ -123,6 +127,7 @@ get_ballot_set (const uint8_t *p, struct ballot_set *b, bool reshaped)
   if (reshaped) {
     b->k = p[28];
     b->m = p[29];
+    b->widening = p[30] & BALLOT_WIDENING;
     b->first = p[30] & BALLOT_FIRST;
   }
 }
@@ -212,6 +217,7 @@ sb_get_shape (const struct superblock *sb, struct sb_shape *s)
   s->m = sb->g.m;
   s->fixed = sb->g.fixed;
   s->first = sb->record.self.first;
+  s->widening = sb->record.self.widening;
   s->matrix_crc = sb->matrix_crc;
 }
 
@@ -236,6 +242,7 @@ sb_set_shape (struct superblock *sb, const struct sb_shape *s)
   self->k = sb->g.k = s->k;
   self->m = sb->g.m = s->m;
   self->first = s->first;
+  self->widening = sb->g.widening = s->widening;
   sb->g.fixed = s->fixed;
   sb->layout = s->fixed != 0;
   drop_lost (sb);
@@ -261,7 +268,7 @@ sb_is_reshaped (const struct superblock *sb)
 {
   const struct record *r = &sb->record;
 
-  return sb->g.fixed != 0 || r->base.k != r->self.k ||
+  return sb->g.fixed != 0 || r->self.widening || r->base.k != r->self.k ||
     r->base.m != r->self.m || r->parent.k != r->self.k ||
     r->parent.m != r->self.m;
 }
@@ -445,6 +452,7 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
   if (reshaped) {
     sb->g.fixed = get_le64 (buf + AT_FIXED);
     sb->paused = buf[AT_PAUSED] != 0;
+    sb->g.widening = sb->record.self.widening;
   }
   else
     sb_set_record_slots (&sb->record, sb->g.k, sb->g.m);
@@ -457,18 +465,13 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
     get_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
 }
 
-/* Only a newer version sets the other flags of a record, or makes one of
- * another k.
- */
+/* Only a newer version sets the other flags of a record. */
 static bool
 has_newer_record (const uint8_t buf[SB_LEN], const struct superblock *sb)
 {
-  const struct record *r = &sb->record;
-
   return (sb->incompat & SB_INCOMPAT_RESHAPED) != 0 &&
-    (r->base.k != r->self.k || r->parent.k != r->self.k ||
-     ((buf[AT_SELF + 30] | buf[AT_BASE + 30] | buf[AT_PARENT + 30]) &
-      ~BALLOT_FLAGS) != 0);
+    ((buf[AT_SELF + 30] | buf[AT_BASE + 30] | buf[AT_PARENT + 30]) &
+     ~BALLOT_FLAGS) != 0;
 }
 
 enum sb_result

@@ -80,6 +80,9 @@ struct ballot_set {
   uint8_t k, m;
   bool first;                   /* parity was added, and no member of the last
                                  * slot has been active since */
+  bool widening;                /* it has one data slot more than before, and
+                                 * not all rows have: see
+                                 * raidmap/layout/reshape.h */
 };
 
 static inline unsigned
@@ -191,7 +194,7 @@ struct sb_shape {
   uint64_t grown[LAYOUT_MAX_GROWN];
   unsigned k, m;                /* as in struct geometry */
   uint64_t fixed;
-  bool first;                   /* as in struct ballot_set */
+  bool first, widening;         /* as in struct ballot_set */
   uint32_t matrix_crc;
 };
 
@@ -206,7 +209,9 @@ extern void sb_set_shape (struct superblock *sb, const struct sb_shape *s);
 /* Of a record of an array that always had this k and m. */
 extern void sb_set_record_slots (struct record *r, unsigned k, unsigned m);
 
-/* Have members been added, or does one of the records have another k or m? */
+/* Have members been added, is the array widened, or does one of the records
+ * have another k or m?
+ */
 extern bool sb_is_reshaped (const struct superblock *sb);
 
 /* How many lost blocks there is room for in sb->lost. */

@@ -150,17 +150,53 @@ random_record (struct rng *r, struct record *rec)
     random_ballot (r, &rec->seen[i]);
 }
 
-/* The slots that a record had, for those of its devices that have one of them.
+static inline unsigned
+random_max_slots (const struct superblock *sb)
+{
+  return MIN (64, 1u << sb->w);
+}
+
+/* The slots that a record had of which base and parent have as many data slots
+ * as self.
  */
 static inline void
 random_slots (struct rng *r, const struct superblock *sb, struct ballot_set *s)
 {
-  s->k = sb->g.k;
-  s->m = rng_below (r, 2) ? sb->g.m :
-    1 + rng_below (r, MIN (64, 1u << sb->w) - s->k);
-  s->first = s->m > 1 && rng_below (r, 2);
+  s->widening = sb->g.widening;
+  if (rng_below (r, 2))
+    s->m = 1 + rng_below (r, random_max_slots (sb) - s->k);
+  s->first = s->m > 1 && !s->widening && rng_below (r, 2);
+  if (s->k > 1 && sb->consistency == CONSISTENCY_JOURNAL &&
+      !s->first && rng_below (r, 4) == 0)
+    s->widening = true;         /* which has ended */
+}
+
+/* It has one more or less, and so has base or not. */
+static inline void
+random_wider (struct rng *r, struct superblock *sb)
+{
+  struct ballot_set *base = &sb->record.base, *parent = &sb->record.parent;
+
+  base->first = parent->first = false;
+  base->m = parent->m = sb->g.m;
+  parent->k = sb->g.k + (sb->g.widening ? -(int) rng_below (r, 2) : 1);
+  parent->widening = parent->k == sb->g.k || !sb->g.widening;
+  *base = (struct ballot_set) {
+    base->ballot, base->active, parent->k, parent->m, false, parent->widening,
+  };
+  if (sb->g.widening && rng_below (r, 2)) {
+    base->k = sb->g.k - 1;
+    base->widening = false;
+  }
+}
+
+/* Devices that have none of its slots are not in it. */
+static inline void
+random_members (const struct superblock *sb, struct ballot_set *s)
+{
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
-    if (sb->device[i].slot >= ballot_set_nr_slots (s) - s->first)
+    if (sb->device[i].slot >= ballot_set_nr_slots (s) - s->first &&
+        (sb->device[i].slot != SLOT_NONE || s->k <= sb->g.k))
       device_set_remove (&s->active, i);
 }
 
@@ -172,26 +208,43 @@ random_shape (struct rng *r, struct superblock *sb)
 
   sb_set_record_slots (&sb->record, sb->g.k, sb->g.m);
   sb->layout = sb->g.fixed != 0;
+  self->widening = sb->record.base.widening = sb->record.parent.widening =
+    sb->g.widening;
   if (rng_below (r, 2)) {
     random_slots (r, sb, &sb->record.base);
     random_slots (r, sb, &sb->record.parent);
-    self->first = (sb->g.fixed & BIT (last)) != 0;
+    if (sb->record.parent.widening)
+      sb->record.base.widening = !sb->record.base.first;
+    sb->record.parent.widening &= sb->record.base.widening;
+    self->first = !sb->g.widening && (sb->g.fixed & BIT (last)) != 0;
   }
+  if (sb->consistency == CONSISTENCY_JOURNAL && rng_below (r, 3) == 0 &&
+      sb->g.k + sb->g.m < random_max_slots (sb))
+    random_wider (r, sb);
+  random_members (sb, &sb->record.base);
+  random_members (sb, &sb->record.parent);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     if (sb->device[i].slot == last && device_set_has (&self->active, i))
       self->first = false;
   if (!sb_is_reshaped (sb)) {
     sb->record.base.first = sb->record.parent.first = false;
+    sb->record.base.widening = sb->record.parent.widening = false;
     return;
   }
   sb->incompat |= SB_INCOMPAT_RESHAPED;
   sb->paused = rng_below (r, 2);
 }
 
-/* As if no member had been added. */
+/* As if no member had been added: what is stored of an array is as long. */
 static inline void
 undo_shape (struct superblock *sb)
 {
+  if (sb->g.widening)
+    sb->g.size = (sb->l.data_len / sb->g.chunk - 1) * sb->g.k * sb->g.chunk +
+      BLOCK_LEN;
+  sb->g.widening = false;
+  sb->record.self.widening = sb->record.base.widening =
+    sb->record.parent.widening = false;
   sb->g.fixed = 0;
   sb->layout = 0;
   sb->paused = false;
@@ -260,6 +313,11 @@ random_superblock (struct rng *r, struct superblock *sb)
                  &need);
   sb->incompat = (sb->l.nr_grown ? SB_INCOMPAT_GROWN : 0) |
     (rng_below (r, 2) ? SB_INCOMPAT_MULTIHOST : 0);
+  if (sb->consistency == CONSISTENCY_JOURNAL && rng_below (r, 3) == 0 &&
+      sb->g.k + sb->g.m < MAX_SLOTS && sb->g.size < LAYOUT_MAX_SIZE / 4) {
+    sb->g.k++;
+    sb->g.widening = true;
+  }
   sb->code = rng_below (r, 2);
   sb->w = sb->code == CODE_CRS && sb->g.k + sb->g.m <= 16 &&
     rng_below (r, 2) ? 4 : 8;

@@ -8,144 +8,16 @@
  * accepted, and uses a greater one.  Two accepted records never tie, and
  * every record that was in force is an ancestor of the winner.
  *
- * docs/rules.md has the rules, M1 to M10; back.c is for where force
- * goes back, text.c makes the messages.
+ * docs/rules.md has the rules, M1 to M10; winner.c finds the record that
+ * counts, back.c is for where force goes back, text.c makes the messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include "array/membership/older-copy.h"
 #include "array/membership/rules.h"
-#include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/plant.h"
-
-static void
-take_newer (struct ballot *best, const struct ballot *b,
-            const struct ballot *below)
-{
-  if (ballot_newer (b, best) && (below == NULL || ballot_newer (below, b)))
-    *best = *b;
-}
-
-/* The record with the greatest epoch of all accepted or named; if below is not
- * NULL, of those older than that.  Two records only have the same epoch after
- * force; then the other one is a branch.
- */
-static bool
-find_winner (const struct found *found, size_t nr, const struct ballot *below,
-             struct ballot *winner)
-{
-  *winner = (struct ballot) { 0 };
-  for (size_t i = 0; i < nr; i++)
-    for (unsigned c = 0; c < SB_NR_COPIES; c++) {
-      const struct record *r = &found[i].sb[c].record;
-
-      if (found[i].result[c] != SB_OK)
-        continue;
-      if (copy_is_accepted (c) || PLANTED ("member-proposed-wins"))
-        take_newer (winner, &r->self.ballot, below);
-      if (winner->epoch != 0 && PLANTED ("member-first-wins"))
-        return true;
-      if (PLANTED ("member-named-ignored"))
-        continue;
-      take_newer (winner, &r->parent.ballot, below);
-      take_newer (winner, &r->base.ballot, below);
-    }
-  return winner->epoch != 0;
-}
-
-/* The copy that says most about the winner: preferably an accepted copy of
- * it, then any copy of it, else one that names it.  A record that names it
- * has the same devices in its table, at the same places, and its base is
- * either the winner or the winner's base.
- */
-static const struct superblock *
-find_source (const struct found *found, size_t nr,
-             const struct ballot *winner)
-{
-  const struct superblock *best = NULL;
-  unsigned best_rank = 0;
-
-  for (size_t i = 0; i < nr; i++)
-    for (unsigned c = 0; c < SB_NR_COPIES; c++) {
-      const struct superblock *sb = &found[i].sb[c];
-      unsigned rank = 0;
-
-      if (found[i].result[c] != SB_OK)
-        continue;
-      if (ballot_equal (&sb->record.self.ballot, winner))
-        rank = copy_is_accepted (c) ? 4 : 3;
-      else if (ballot_equal (&sb->record.parent.ballot, winner))
-        rank = 2;
-      else if (ballot_equal (&sb->record.base.ballot, winner))
-        rank = 1;
-      if (rank > best_rank) {
-        best = sb;
-        best_rank = rank;
-      }
-    }
-  return best;
-}
-
-/* The winner has other slots than the record that names it.  Those are only
- * added and taken back at the end, and are parity; what a slot that is not
- * there had is no member.
- */
-static void
-take_slots (struct superblock *sb)
-{
-  const struct ballot_set *self = &sb->record.self;
-  const unsigned was = sb->g.k + sb->g.m, nr = ballot_set_nr_slots (self);
-  struct sb_shape shape;
-
-  sb_get_shape (sb, &shape);
-  if (was != nr && !PLANTED ("parity-m-of-source")) {
-    shape.m = self->m;
-    shape.fixed |= LOW_BITS (nr) & ~LOW_BITS (was);
-    shape.fixed &= LOW_BITS (nr);
-    shape.matrix_crc = code_parity_crc (sb->code, sb->w, shape.k, shape.m);
-  }
-  sb_set_shape (sb, &shape);
-  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (sb->device[dev].slot >= nr && sb->device[dev].slot != SLOT_NONE &&
-        !PLANTED ("parity-any-slot"))
-      sb->device[dev] = (struct device) { .slot = SLOT_NONE };
-}
-
-/* Make d->sb the winner's superblock from a copy that may only name it. */
-static void
-take_winner (struct membership_decision *d, const struct superblock *src,
-             const struct ballot *winner)
-{
-  struct record *r = &d->sb.record;
-
-  d->sb = *src;
-  if (ballot_equal (&r->self.ballot, winner))
-    return;
-  r->self = ballot_equal (&r->parent.ballot, winner) ? r->parent : r->base;
-  r->parent = r->base;
-  take_slots (&d->sb);
-
-  /* Devices that the later record added are still targets.  Devices that it
-   * dropped were `replaced', if there is another in the slot.
-   */
-  for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
-    struct device *dev = &d->sb.device[i];
-
-    if (device_set_has (&r->self.active, i)) {
-      dev->replaced |= dev->state != DEVICE_ACTIVE;
-      dev->state = DEVICE_ACTIVE;
-    }
-    else if (dev->state == DEVICE_ACTIVE)
-      dev->state = DEVICE_REBUILDING;
-    else
-      continue;
-    dev->by_bitmap = false;
-    dev->cursor = 0;
-  }
-  rules_settle_replaced (d->sb.device);
-}
 
 /* Where an interrupted scrub is, and what is paused: any member that the winner
  * lists knows all saves that have ended, a spare does not.
@@ -461,7 +333,7 @@ judge_by (struct found *found, size_t nr, const struct ballot *winner,
 {
   uint64_t slots;
 
-  take_winner (d, find_source (found, nr, winner), winner);
+  winner_take (d, found, nr, winner);
   /* What was written since the older record was not marked as missed. */
   if (d->past.epoch && !PLANTED ("member-past-covered"))
     d->sb.record.whole = d->max_epoch + 1;
@@ -495,7 +367,7 @@ go_past (struct found *found, size_t nr, struct membership_decision *d)
   d->past = newest;
   for (;;) {
     below = b;
-    if (!find_winner (found, nr, &below, &b))
+    if (!winner_find (found, nr, &below, &b))
       break;
     judge_by (found, nr, &b, d);
     if (d->nr_slots >= d->sb.g.k)
@@ -566,7 +438,7 @@ membership_open (struct found *found, size_t nr, enum degraded_policy policy,
       if (found[i].result[c] == SB_OK)
         d->max_epoch = MAX (d->max_epoch,
                             found[i].sb[c].record.self.ballot.epoch);
-  if (!find_winner (found, nr, NULL, &winner) ||
+  if (!winner_find (found, nr, NULL, &winner) ||
       d->max_epoch > UINT64_MAX / 2) {
     refuse_no_record (found, d);
     return;

@@ -242,7 +242,8 @@ rules_differs (const struct superblock *a, const struct superblock *b)
   const bool same =
     ballot_equal (&a->record.self.ballot, &b->record.self.ballot);
 
-  if (a->g.k != b->g.k || (same && a->g.m != b->g.m))
+  if (same && (a->g.k != b->g.k || a->g.m != b->g.m ||
+               a->g.widening != b->g.widening))
     return "k or m";
   if (a->g.chunk != b->g.chunk)
     return "chunk size";
@@ -251,7 +252,8 @@ rules_differs (const struct superblock *a, const struct superblock *b)
   if ((same && a->g.fixed != b->g.fixed) || !same_layout (&a->l, &b->l))
     return "layout";
   if (a->code != b->code || a->w != b->w || a->matrix_id != b->matrix_id ||
-      (a->g.m == b->g.m && a->matrix_crc != b->matrix_crc))
+      (a->g.k == b->g.k && a->g.m == b->g.m &&
+       a->matrix_crc != b->matrix_crc))
     return "code";
   if (a->checksum != b->checksum || a->consistency != b->consistency)
     return "checksum or consistency";

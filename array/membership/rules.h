@@ -134,6 +134,18 @@ extern const char *rules_differs (const struct superblock *a,
 extern void rules_note_copies (struct membership *ms, const struct found *f,
                                const struct membership_decision *d);
 
+/* The record with the greatest epoch of all accepted or named; if below is not
+ * NULL, of those older than that.  Two records only have the same epoch after
+ * force; then the other one is a branch.
+ */
+extern bool winner_find (const struct found *found, size_t nr,
+                         const struct ballot *below, struct ballot *winner);
+
+/* Make d->sb the winner's superblock, from a copy that may only name it. */
+extern void winner_take (struct membership_decision *d,
+                         const struct found *found, size_t nr,
+                         const struct ballot *winner);
+
 /* Force goes past a newer record, back to r: may this member be used?  It has
  * accepted r, or a later record that lists it and has seen r.
  */

@@ -397,10 +397,24 @@ check_keys (const struct config *c, const struct superblock *sb)
   return 0;
 }
 
+/* There are rules for the record of an array that is widened, but nothing
+ * moves its rows, or reads them while they move.
+ */
+static bool
+is_widened (const struct record *r)
+{
+  return r->self.widening || r->base.k != r->self.k ||
+    r->parent.k != r->self.k;
+}
+
 /* Check that this version can serve such an array. */
 static int
-check_version (const struct superblock *sb)
+check_version (const struct superblock *sb, const char *path)
 {
+  if (is_widened (&sb->record)) {
+    log_error ("%s: made by a newer version of gpuraid", path);
+    return -1;
+  }
   if (sb->matrix_crc !=
       code_parity_crc (sb->code, sb->w, sb->g.k, sb->g.m)) {
     log_error ("the array was made with another generator matrix");
@@ -484,7 +498,8 @@ decide (const struct config *c, struct assembly *a,
                rem->len ? ")" : "");
     return -1;
   }
-  if (check_keys (c, &d->sb) == -1 || check_version (&d->sb) == -1)
+  if (check_version (&d->sb, a->found[0].name) == -1 ||
+      check_keys (c, &d->sb) == -1)
     return -1;
   a->sb = d->sb;
   a->force = c->degraded == DEGRADED_FORCE;

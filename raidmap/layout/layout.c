@@ -61,10 +61,11 @@ layout_role (const struct geometry *g, uint64_t stripe, unsigned slot)
   return (slot - before + n - (m - 1) + (unsigned) (stripe % n)) % n;
 }
 
+/* While the array is widened it has the stripes of before. */
 static uint64_t
 stripe_len (const struct geometry *g)
 {
-  return (uint64_t) g->k * g->chunk;
+  return (uint64_t) (g->k - g->widening) * g->chunk;
 }
 
 uint64_t
@@ -462,6 +463,8 @@ layout_check_geometry (const struct geometry *g)
   if (g->k < 1 || g->m < 1 || g->k > MAX_SLOTS || g->m > MAX_SLOTS ||
       g->k + g->m > MAX_SLOTS)
     return "k or m is out of range";
+  if (g->widening && g->k < 2)
+    return "an array without a data member is widened";
   if ((g->fixed & ~LOW_BITS (g->k + g->m)) != 0 || nr_fixed (g) >= g->m)
     return "the slots that do not rotate are out of range";
   if (!is_power_of_2 (g->chunk) ||

@@ -43,7 +43,9 @@ extern unsigned layout_slot (const struct geometry *g,
 extern unsigned layout_role (const struct geometry *g,
                              uint64_t stripe, unsigned slot);
 
-/* Stripes that the array has: ceil (size / (k * chunk)). */
+/* Stripes that the array has: ceil (size / (k * chunk)), while it is widened
+ * with the k of before.
+ */
 extern uint64_t layout_nr_stripes (const struct geometry *g);
 
 /* A run of bytes of the array that lies in one chunk. */

@@ -288,7 +288,7 @@ set_layout (const struct step *s)
   cur.l = l;
 }
 
-/* Parity that was added, to this record or to those before. */
+/* Parity or a data slot that was added, to this record or to those before. */
 static void
 set_shape (const struct step *s)
 {
@@ -300,9 +300,19 @@ set_shape (const struct step *s)
   shape.m = 1 + s->b % 3;
   shape.fixed = s->a & 2 ? BIT (shape.k + shape.m - 1) : 0;
   shape.first = s->a & 4;
+  if (s->a & 32 && shape.k < 8) {
+    shape.widening = !shape.widening;
+    shape.k += shape.widening ? 1 : s->a & 64 ? -1 : 0;
+    shape.size = shape.data_len * (shape.k - shape.widening);
+  }
   shape.matrix_crc = code_parity_crc (cur.code, cur.w, shape.k, shape.m);
   set->m = s->v % 8;
   set->first = s->a & 8;
+  if (s->b & 4) {
+    set->m = shape.m;
+    set->k = shape.k + (s->b >> 3 & 3) - 1;
+    set->widening = s->b & 32;
+  }
   sb_set_shape (&cur, &shape);
   cur.paused = s->a & 16 && cur.incompat & SB_INCOMPAT_RESHAPED;
 }

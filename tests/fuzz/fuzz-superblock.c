@@ -14,6 +14,7 @@
 
 #include "common/bytes/crc32c.h"
 #include "common/bytes/le.h"
+#include "raidmap/layout/reshape.h"
 #include "raidmap/superblock.h"
 #include "tests/fuzz/fuzzing.h"
 
@@ -92,19 +93,24 @@ use (const struct superblock *sb)
   const struct member_layout *l = &sb->l;
   const struct geometry *g = &sb->g;
   uint64_t nr_stripes = layout_nr_stripes (g);
+  struct geometry data = *g;    /* of rows that have not moved */
   struct piece p;
 
   assert (superblock_check (sb) == NULL);
   assert (nr_stripes * g->chunk == l->data_len);
   assert (layout_end (l) <= LAYOUT_MAX_SIZE);
   use_parts (l);
-  layout_piece (g, g->size - 1, 1, &p);
-  assert (p.stripe == nr_stripes - 1 && p.role < g->k);
-  assert (layout_address (g, p.stripe, p.role, p.chunk_off) == g->size - 1);
+  if (g->widening)
+    reshape_old (g, &data);
+  layout_piece (&data, g->size - 1, 1, &p);
+  assert (p.stripe == nr_stripes - 1 && p.role < data.k);
+  assert (layout_address (&data, p.stripe, p.role, p.chunk_off) ==
+          g->size - 1);
   for (unsigned slot = 0; slot < g->k + g->m; ++slot)
     assert (layout_slot (g, p.stripe, layout_role (g, p.stripe, slot))
             == slot);
   assert (g->k == sb->record.self.k && g->m == sb->record.self.m);
+  assert (g->widening == sb->record.self.widening && g->frontier == 0);
   assert (sb->record.base.k + sb->record.base.m <= MAX_SLOTS);
   assert (sb->record.parent.k + sb->record.parent.m <= MAX_SLOTS);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i) {

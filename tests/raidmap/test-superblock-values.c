@@ -268,6 +268,79 @@ test_slots (void **state)
   assert_non_null (superblock_check (&sb));
 }
 
+/* The array is widened: the last slot, of device 6, is the new one. */
+static void
+test_widened (void **state)
+{
+  make_good (&good);
+#define WIDENED                                                 \
+  sb.incompat |= SB_INCOMPAT_RESHAPED;                          \
+  sb.g.k = sb.record.self.k = 5;                                \
+  sb.g.widening = sb.record.self.widening = true;               \
+  sb.device[6].state = DEVICE_ACTIVE; sb.device[6].slot = 6;    \
+  device_set_add (&sb.record.self.active, 6)
+#define NAMED(name, nr, is)                                     \
+  sb.record.name.k = (nr); sb.record.name.widening = (is)
+  ACCEPTED (WIDENED);
+  assert_true (back.g.widening && back.g.frontier == 0);
+  assert_true (back.record.self.widening && !back.record.base.widening);
+  assert_int_equal (back.record.base.k, 4);
+  assert_int_equal (layout_nr_stripes (&back.g),
+                    back.l.data_len / back.g.chunk);
+  sb.g.widening = false;
+  sb.g.size = sb.l.data_len * 5;
+  assert_non_null (superblock_check (&sb));
+  REFUSED (WIDENED; sb.incompat = 0);
+  REFUSED (WIDENED; sb.record.self.widening = false);
+  REFUSED (WIDENED; sb.g.widening = sb.record.self.widening = false);
+  REFUSED (WIDENED; sb.record.self.first = true;
+           sb.g.fixed = 0x40; sb.layout = 1);
+  ACCEPTED (WIDENED; sb.g.fixed = 0x20; sb.layout = 1);
+  REFUSED (WIDENED; device_set_add (&sb.record.base.active, 6));
+  REFUSED (WIDENED; sb.consistency = CONSISTENCY_NONE; sb.l.ring_len = 0);
+  ACCEPTED (WIDENED; sb.paused = true);
+
+  /* The records before it. */
+  ACCEPTED (WIDENED; NAMED (parent, 5, true);
+            device_set_add (&sb.record.parent.active, 6));
+  ACCEPTED (WIDENED; NAMED (parent, 5, true); NAMED (base, 5, true));
+  REFUSED (WIDENED; NAMED (parent, 5, false));
+  REFUSED (WIDENED; NAMED (parent, 5, false); NAMED (base, 5, false));
+  REFUSED (WIDENED; NAMED (parent, 4, true); NAMED (base, 4, true));
+  REFUSED (WIDENED; NAMED (parent, 3, false); NAMED (base, 3, false));
+  REFUSED (WIDENED; NAMED (parent, 6, true); NAMED (base, 6, true));
+  REFUSED (WIDENED; NAMED (parent, 0, false); NAMED (base, 0, false));
+  REFUSED (WIDENED; sb.record.base.m = sb.record.parent.m = 1);
+  REFUSED (WIDENED; sb.record.base.m = 1);
+
+  /* It was taken back: the device has no slot any more. */
+#define TAKEN_BACK                                              \
+  sb.incompat |= SB_INCOMPAT_RESHAPED;                          \
+  NAMED (parent, 5, true); NAMED (base, 5, true);               \
+  device_set_add (&sb.record.base.active, 6);                   \
+  device_set_add (&sb.record.parent.active, 6)
+  ACCEPTED (TAKEN_BACK);
+  ACCEPTED (TAKEN_BACK; sb.device[6].state = DEVICE_FAILED);
+  REFUSED (TAKEN_BACK; sb.device[6].state = DEVICE_NONE);
+  REFUSED (TAKEN_BACK; device_set_add (&sb.record.base.active, 7));
+  REFUSED (TAKEN_BACK; sb.record.parent.widening = false);
+  REFUSED (TAKEN_BACK; sb.record.base.m = 3);
+  REFUSED (TAKEN_BACK; NAMED (base, 4, false));
+  REFUSED (TAKEN_BACK; NAMED (parent, 4, false));
+
+  /* It has ended. */
+  ACCEPTED (WIDENED; sb.g.widening = sb.record.self.widening = false;
+            sb.g.size = sb.l.data_len * 5; sb.incompat = 0;
+            NAMED (parent, 5, true); NAMED (base, 5, true));
+  assert_false (back.record.base.widening);
+
+  /* A data slot was never all there was. */
+  REFUSED (sb.incompat = SB_INCOMPAT_RESHAPED;
+           sb.g.k = sb.record.self.k = 1; sb.g.size = sb.l.data_len;
+           sb.g.widening = sb.record.self.widening = true;
+           NAMED (parent, 1, true); NAMED (base, 1, true));
+}
+
 /* A flag of a record that only a newer version sets. */
 static void
 test_new_flags (void **state)
@@ -278,7 +351,7 @@ test_new_flags (void **state)
   ACCEPTED (RESHAPED);
   for (unsigned i = 0; i < ARRAY_LEN (at); ++i) {
     superblock_encode (&sb, buf);
-    buf[at[i]] |= 1;
+    buf[at[i]] |= 4;
     memset (buf + 8, 0, 4);
     put_le32 (buf + 8, crc32c (buf, SB_LEN));
     assert_int_equal (superblock_decode (buf, good.copy, &back, NULL),
@@ -300,6 +373,17 @@ test_golden_slots (void **state)
   assert_memory_equal (buf + 512 + 28, ((uint8_t[]) { 4, 2, 2, 0 }), 4);
   assert_memory_equal (buf + 544 + 28, ((uint8_t[]) { 4, 1, 0, 0 }), 4);
   assert_memory_equal (buf + 576 + 28, ((uint8_t[]) { 4, 3, 0, 0 }), 4);
+}
+
+static void
+test_golden_widened (void **state)
+{
+  make_good (&good);
+  ACCEPTED (WIDENED; NAMED (parent, 5, true));
+  assert_memory_equal (buf + 512 + 28, ((uint8_t[]) { 5, 2, 1, 0 }), 4);
+  assert_memory_equal (buf + 544 + 28, ((uint8_t[]) { 4, 2, 0, 0 }), 4);
+  assert_memory_equal (buf + 576 + 28, ((uint8_t[]) { 5, 2, 1, 0 }), 4);
+  assert_int_equal (buf[192], 5);
 }
 
 static void
@@ -449,8 +533,10 @@ main (void)
     cmocka_unit_test (test_devices),
     cmocka_unit_test (test_record),
     cmocka_unit_test (test_slots),
+    cmocka_unit_test (test_widened),
     cmocka_unit_test (test_new_flags),
     cmocka_unit_test (test_golden_slots),
+    cmocka_unit_test (test_golden_widened),
     cmocka_unit_test (test_scrub),
     cmocka_unit_test (test_golden),
   };
