@@ -183,7 +183,10 @@ decide_run (struct replay_work *w, uint64_t first, uint64_t end)
     .source = w->r->sources + (size_t) w->r->nr_runs * n,
   };
   decide_without (w, run, UINT64_MAX);
-  if (!is_enough (w, run) && run->newest &&
+  w->any_short |= !is_enough (w, run);
+  w->any_proven |= w->moving && is_proven (w);
+  if ((!w->moving || PLANTED ("widen-rowwise")) &&
+      !is_enough (w, run) && run->newest &&
       !is_proven (w) && !PLANTED ("replay-not-dropped")) {
     decide_without (w, run, w->r->newest);
     if (is_enough (w, run))
@@ -244,11 +247,43 @@ decide_all (struct replay_work *w)
   return 0;
 }
 
+static void
+forget (struct replay_work *w)
+{
+  free (w->mention);
+  free (w->live);
+  free (w->spare);
+  free (w->bound);
+  w->mention = NULL;
+  w->live = w->spare = NULL;
+  w->bound = NULL;
+  w->nr_mentions = w->nr_bounds = w->nr_live = 0;
+}
+
+static int
+decide_rows (struct replay_work *w)
+{
+  const int r = replay_collect (w) == 0 ? decide_all (w) : -1;
+
+  forget (w);
+  return r;
+}
+
+static void
+free_runs (struct replay *r)
+{
+  free (r->run);
+  free (r->sources);
+  r->run = NULL;
+  r->sources = NULL;
+  r->nr_runs = 0;
+}
+
 int
 replay_decide (const struct replay_input *in, struct replay *r)
 {
   struct replay_work w = { .in = in, .g = in->g, .r = r };
-  int ret = -1;
+  int ret;
 
   memset (r, 0, sizeof *r);
   for (unsigned i = 0; i < in->nr_members; i++) {
@@ -256,12 +291,13 @@ replay_decide (const struct replay_input *in, struct replay *r)
     w.any_behind |= in->member[i].missed != NULL;
   }
   replay_find_limits (&w);
-  if (replay_collect (&w) == 0)
-    ret = decide_all (&w);
-  free (w.mention);
-  free (w.live);
-  free (w.spare);
-  free (w.bound);
+  replay_begin_move (&w);
+  ret = decide_rows (&w);
+  if (ret == 0 && !replay_keeps_move (&w)) {
+    free_runs (r);
+    ret = decide_rows (&w);
+  }
+  r->frontier = w.g->frontier;
   if (ret == -1) {
     log_error ("calloc: no memory");
     replay_free (r);

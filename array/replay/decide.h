@@ -31,7 +31,11 @@ struct mention {
  */
 struct replay_work {
   const struct replay_input *in;
-  const struct geometry *g;     /* of in */
+  const struct geometry *g;     /* of in; or moved */
+  struct geometry moved;        /* after what the newest transaction moves */
+  bool moving;                  /* that counts */
+  bool any_short, any_proven;   /* some row that it moves lacks too much; has
+                                 * an entry of it in the table */
   uint64_t slots;               /* with a member */
   struct mention *mention;
   size_t nr_mentions;
@@ -48,6 +52,18 @@ struct replay_work {
  * hole and incomplete.
  */
 extern void replay_find_limits (struct replay_work *w);
+
+/* moves.c.  Begin to count what the newest transaction moves, if it has the
+ * content; then, when all rows are decided: was that right?  If not, it is
+ * dropped as a whole, and all is to be decided again.
+ */
+extern void replay_begin_move (struct replay_work *w);
+extern bool replay_keeps_move (struct replay_work *w);
+/* Do the entries of this record count?  Those of rows that were moved directly
+ * do not: they are dead, until a header says something else.
+ */
+extern bool replay_counts (const struct replay_work *w,
+                           const struct journal_record *r);
 
 /* mentions.c.  All mentions of what counts, by first row, then the newest
  * first; and where runs begin.  0, or -1: no memory, not reported.

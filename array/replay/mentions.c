@@ -156,7 +156,7 @@ collect (struct replay_work *w)
     for (unsigned j = 0; j < w->in->member[i].ring->nr_records; j++) {
       const struct ring_record *rec = &w->in->member[i].ring->record[j];
 
-      if (rec->r.seq >= w->r->tail)
+      if (rec->r.seq >= w->r->tail && replay_counts (w, &rec->r))
         add_mentions (w, &w->in->member[i], rec);
     }
     if (i >= w->in->nr_members)

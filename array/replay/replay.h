@@ -79,6 +79,9 @@ struct replay {
   bool incomplete;              /* the newest misses a record, or blocks of
                                  * one, on a member that is there */
   uint64_t nr_dropped;          /* rows without the newest transaction */
+  uint64_t frontier;            /* while the array is widened: behind the rows
+                                 * that the newest transaction moves, if they
+                                 * are kept; all rows are decided with it */
   struct replay_run *run;       /* by first; owned, with the sources */
   unsigned nr_runs;
   struct replay_source *sources;

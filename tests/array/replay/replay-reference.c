@@ -241,10 +241,13 @@ covers (const struct journal_entry *e, uint64_t row)
 /* While the array is widened, from the frontier on: the last slot counts as
  * zeroes, and the others are where they were with one data role less.
  */
+static uint64_t frontier;       /* if what moves rows counts, behind these */
+static uint64_t moving;         /* its seq, or 0 */
+
 static bool
 is_old (const struct crash *c, uint64_t row)
 {
-  return c->g.widening && row >= c->g.frontier;
+  return c->g.widening && row >= frontier;
 }
 
 static bool
@@ -271,7 +274,8 @@ static bool
 names_slot (const struct crash *c, const struct ring_record *rec,
             uint64_t row, unsigned slot)
 {
-  if (counts_as_zeroes (c, row, slot))
+  if (counts_as_zeroes (c, row, slot) ||
+      (rec->r.move_rows > 0 && rec->r.seq != moving))
     return false;
   for (uint32_t i = 0; i < rec->r.nr_entries; i++)
     for (unsigned role = 0; role < c->g.k + c->g.m; role++)
@@ -456,23 +460,67 @@ has_entry (const struct crash *c, uint64_t row, uint64_t seq)
   return false;
 }
 
+/* Does the newest transaction have the content of rows that it moves? */
+static const struct journal_record *
+find_move (const struct crash *c, const struct ref_replay *all)
+{
+  for (unsigned i = 0; i < c->nr_members; i++)
+    for (unsigned j = 0; j < c->ring[i].nr_records; j++) {
+      const struct journal_record *r = &c->ring[i].record[j].r;
+
+      if (r->seq == all->newest && r->seq >= all->tail && r->move_rows > 0 &&
+          r->nr_blocks > 0)
+        return r;
+    }
+  return NULL;
+}
+
+/* It is kept as a whole, or dropped: then true. */
+static bool
+drops_move (const struct crash *c, const struct ref_replay *all)
+{
+  const struct journal_record *r;
+  bool whole = true, proven = false;
+
+  moving = 0;
+  frontier = c->g.frontier;
+  if (!c->g.widening || (r = find_move (c, all)) == NULL)
+    return false;
+  moving = r->seq;
+  frontier += r->move_rows;
+  for (uint64_t row = c->g.frontier; row < frontier; row++) {
+    struct ref_row ref;
+
+    whole &= take_row (c, row, all->tail, UINT64_MAX, &ref) >= c->g.k &&
+      ref.changed;
+    proven |= has_entry (c, row, r->seq);
+  }
+  if (whole || proven)
+    return false;
+  moving = 0;
+  frontier = c->g.frontier;
+  return true;
+}
+
 /* Step 4. */
 void
 ref_row (const struct crash *c, uint64_t row, struct ref_row *ref)
 {
   struct ref_replay all;
   struct ref_row without;
-  bool enough;
+  bool enough, drops;
 
   ref_replay (c, &all);
+  drops = drops_move (c, &all);
   enough = take_row (c, row, all.tail, UINT64_MAX, ref) >= c->g.k;
   for (unsigned slot = 0; slot < c->g.k + c->g.m; slot++)
     if (all.newest &&
         newest_that_changes (c, row, slot, all.newest, all.newest))
       ref->newest = true;
+  ref->dropped = drops && row >= c->g.frontier;
   if (enough)
     return;
-  if (ref->newest && !has_entry (c, row, all.newest) &&
+  if (ref->newest && !moving && !has_entry (c, row, all.newest) &&
       take_row (c, row, all.tail, all.newest - 1, &without) >= c->g.k) {
     *ref = without;
     ref->dropped = true;
@@ -589,4 +637,5 @@ crash_check (const struct crash *c, uint64_t nr_rows, struct replay *r)
   assert_null (replay_find (r, nr_rows));
   assert_null (replay_find (r, UINT64_MAX));
   SAME ("nr_dropped", r->nr_dropped, nr_dropped);
+  SAME ("frontier", r->frontier, nr_rows ? frontier : r->frontier);
 }

@@ -31,12 +31,14 @@ struct plan_of_txn {
   uint64_t seq;
   uint64_t roles[MAX_ROWS];     /* 0: not in this row */
   uint64_t zero[MAX_ROWS], direct[MAX_ROWS];    /* some of these roles */
+  bool moves;                   /* all rows from the frontier on */
 };
 
 struct shape {
   bool any;                     /* all that the format allows; else as
                                  * array/journal/txn.c writes */
   bool widening;                /* some rows are old */
+  bool moves, directly;         /* the newest transaction moves these */
   unsigned nr_txns, nr_rows;
   struct plan_of_txn txn[MAX_TXNS];
   unsigned damage;              /* 0: none .. 3: much */
@@ -44,7 +46,7 @@ struct shape {
 
 static struct {
   uint64_t found, newest, dropped, lost, lost_newest, erased, holes,
-    lost_zeroes;
+    lost_zeroes, moved, unmoved;
 } tally;
 
 static void
@@ -90,6 +92,19 @@ changes (const struct plan_of_txn *t, unsigned row, unsigned slot)
   return t->roles[row] & role & ~reshape_zeroes (&c.g, row);
 }
 
+static void
+move_rows (struct rng *rng, const struct shape *s, struct plan_of_txn *t)
+{
+  const uint64_t all = LOW_BITS (c.g.k + c.g.m);
+
+  t->moves = true;
+  for (unsigned row = 0; row < s->nr_rows; row++) {
+    t->roles[row] = row < c.g.frontier ? 0 : all;
+    t->zero[row] = rng_below (rng, 4) ? 0 : all;
+    t->direct[row] = s->directly && t->zero[row] == 0 ? all : 0;
+  }
+}
+
 /* The newest in damage cases of four, an older one less often. */
 static bool
 is_damaged (struct rng *rng, const struct shape *s,
@@ -106,10 +121,13 @@ left_record (struct rng *rng, const struct shape *s,
                const struct plan_of_txn *t, unsigned member)
 {
   const unsigned slot = c.member[member].slot;
+  const uint64_t frontier = c.g.frontier;
   struct ring_record *rec = NULL;
 
   if (!c.ring[member].begun || is_damaged (rng, s, t))
     return;
+  if (t->moves)
+    c.g.frontier = s->nr_rows;
   for (unsigned row = 0, nr; row < s->nr_rows; row += nr) {
     uint64_t roles = t->roles[row];
     uint64_t bad = 0;
@@ -133,6 +151,11 @@ left_record (struct rng *rng, const struct shape *s,
     crash_add_entry (rec, row, nr, roles, flags_of (t, row, slot), bad);
     if (rec->r.nr_crcs > 0 && rng_below (rng, 8) == 0)
       rec->stored[rec->r.nr_crcs - 1] = true;
+  }
+  c.g.frontier = frontier;
+  if (rec && t->moves) {
+    rec->r.move_first = frontier;
+    rec->r.move_rows = s->nr_rows - frontier;
   }
 }
 
@@ -181,13 +204,18 @@ random_crash (struct rng *rng, struct shape *s)
   s->nr_rows = 1 + rng_below (rng, MAX_ROWS);
   c.g.widening = s->widening && k > 1;
   c.g.frontier = c.g.widening ? rng_below (rng, s->nr_rows + 1) : 0;
-  s->nr_txns = 1 + rng_below (rng, MAX_TXNS);
+  s->moves &= c.g.widening && c.g.frontier < s->nr_rows;
+  s->directly = rng_below (rng, 2);
+  s->nr_txns = s->moves && !s->directly ? 1 : 1 + rng_below (rng, MAX_TXNS);
   s->damage = rng_below (rng, 4);
   for (unsigned t = 0; t < s->nr_txns; t++, seq++) {
     seq += (uint32_t) seq == 0;
     s->txn[t].seq = seq;
+    s->txn[t].moves = false;
     random_txn (rng, s, &s->txn[t]);
   }
+  if (s->moves)
+    move_rows (rng, s, &s->txn[s->nr_txns - 1]);
   left_members (rng, s);
   for (unsigned t = 0; t < s->nr_txns; t++)
     for (unsigned i = 0; i < c.nr_members; i++)
@@ -317,10 +345,14 @@ try_random (bool any, bool widening)
 
   memset (&tally, 0, sizeof tally);
   for (unsigned i = 0; i < 60000; i++) {
+    s.moves = widening && i % 2;
     random_crash (&rng, &s);
     crash_check (&c, s.nr_rows, &r);
     count_rows (&s);
-    check_lost (&rng, &s);
+    tally.moved += s.moves && r.frontier > c.g.frontier;
+    tally.unmoved += s.moves && r.nr_dropped > 0;
+    if (!s.moves)
+      check_lost (&rng, &s);
     replay_free (&r);
   }
   print_message ("rows: %" PRIu64 ", newest kept %" PRIu64 ", dropped %" PRIu64
@@ -332,6 +364,8 @@ try_random (bool any, bool widening)
   assert_true (tally.dropped > 1000 && tally.erased > 1000);
   assert_true (tally.lost > 1000 && tally.lost_newest > 1000);
   assert_true (tally.holes > 1000 && tally.lost_zeroes > 1000);
+  if (widening)
+    assert_true (tally.moved > 1000 && tally.unmoved > 1000);
 }
 
 static void
