@@ -194,7 +194,6 @@ mkplan (const St *s, Plan *pl)
       if (e == 0 && named && newest == (int) pl->newest && tries++ == 0) {
         excl |= 1u << newest;
         pl->drop |= 1u << newest;
-        memset (pl->ne, 0, 0);
         continue;
       }
       if (e == 0)
