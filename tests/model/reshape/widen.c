@@ -132,7 +132,7 @@ start (void)
 
       for (int i = 0; i < K; i++)
         d[i] = s.cur[r * K + i];
-      s.data[p][r] = cell (role (0, r, p), d);
+      s.data[p][r] = cell (role_before (r, p), d);
       if (SUMS)
         s.te[p][r] = entry (s.data[p][r], 1, s.cur[r * K] == 0);
     }

@@ -127,6 +127,7 @@ typedef struct {
 
 /* widen_code.c: code words */
 extern void field (void);
+extern int role_before (int s, int slot);
 extern int role (int nw, int s, int slot);
 extern u8 cell (int r, const u8 *d);
 extern int decode (int nw, int s, unsigned good, const u8 *v, u8 *d);

@@ -50,12 +50,11 @@ field (void)
   }
 }
 
-static int
-role_old (int s, int slot)
+/* Of a row as it was laid out before. */
+int
+role_before (int s, int slot)
 {
   int r;
-  if (ON (norotate))
-    return ((slot - (M - 1) + s) % N + N) % N;
   if (slot == K + M)
     return K;
   r = ((slot - (M - 1) + s) % (K + M) + K + M) % (K + M);
@@ -71,7 +70,7 @@ role_new (int s, int slot)
 int
 role (int nw, int s, int slot)
 {
-  return nw ? role_new (s, slot) : role_old (s, slot);
+  return nw || ON (norotate) ? role_new (s, slot) : role_before (s, slot);
 }
 
 /* What role r has, of K + 1 data cells. */

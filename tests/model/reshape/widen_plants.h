@@ -24,6 +24,7 @@
 #define SUMMED      { 2, 0, 1, 1, 6, 1, 1, 1, 0, 0 }
 #define WITHREAD    { 2, 1, 1, 1, 6, 0, 0, 1, 0, 0 }
 #define TWICE       { 2, 0, 1, 1, 4, 0, 2, 1, 0, 0 }
+#define MOVES_TWICE { 2, 0, 1, 1, 4, 0, 2, 0, 0, 0 }
 #define PARTIAL     { 1, 0, 2, 1, 4, 0, 1, 2, 0, 0 }
 #define REBUILT     { 2, 0, 1, 1, 4, 0, 1, 1, 1, 0 }
 #define STEPS       { 2, 0, 1, 1, 4, 0, 1, 1, 1, 1 }
@@ -57,7 +58,7 @@
   P (least, 1, "the least frontier of any header counts", SMALL) \
   P (ownzero, 1, "recovery writes fresh headers without the frontier", SMALL) \
   P (recearly, 1, \
-     "recovery moves the frontier before the blocks are flushed", TWICE) \
+     "recovery moves the frontier before the blocks are flushed", MOVES_TWICE) \
   P (norelog, 1, \
      "recovery keeps a move without writing its records again", TWICE) \
   P (stale, 1, \
@@ -69,7 +70,7 @@
      "NEW's column of an old row is read, not taken as zeroes", SMALL) \
   P (degraded, 0, "moves begin while a slot is not active", REBUILT) \
   P (norotate, 1, \
-     "rows that were not moved have the rotation of k + 1", SMALL) \
+     "rows that were not moved have the rotation of k + 1", STEPS) \
   P (reader, 1, \
      "a row gets its new content while a read of the old goes on", WITHREAD) \
   P (readj, 1, "reads of a journaled window go to the members", WITHREAD) \

@@ -169,7 +169,7 @@ client (const St *s0, int c)
     }
   }
   if (!nw)
-    t.slots &= ~(ON (norotate) ? 0 : 1u << (K + M));
+    t.slots &= ~(1u << (K + M));
   if (shape.steps && s.active != must (&s) && !ON (unmarked))
     s.pmiss |= 1 << row & ~s.miss;
   s.writes--;
