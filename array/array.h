@@ -141,6 +141,8 @@ extern int array_readd (struct array *a, const char *path, struct member *m,
  * as it had failed before.
  */
 extern bool array_has_idle (struct array *a, const char *path);
+/* If there is one, it is held no more: it can be opened as a new member. */
+extern void array_close_idle (struct array *a, const char *path);
 /* True for a member that was taken out and has not answered all I/O yet: it is
  * still open.
  */

@@ -257,6 +257,12 @@ array_has_idle (struct array *a, const char *path)
   return has;
 }
 
+void
+array_close_idle (struct array *a, const char *path)
+{
+  member_close (readd_take_idle (a, path));
+}
+
 bool
 array_is_closing (struct array *a, const char *path)
 {

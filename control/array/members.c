@@ -267,6 +267,7 @@ add_member (const struct control_array *ca, const struct purpose *p,
   if (!is_closed (ca->array, path, why))
     return EINVAL;
 
+  array_close_idle (ca->array, path);
   m = open_target (ca, path, 0, why);
   if (m == NULL && why[0])
     return EINVAL;

@@ -112,6 +112,12 @@ try_array ()
   restart_raid cache=16M
   refused "another array: name one of this" "$tmp/foreign-0"
   readd "what was changed" 5
+  # Or it is used anew, like any disk.
+  fail_member 5
+  restart_raid cache=16M
+  timeout 60 "$gpuraid" replace --force "$control" 5 "${members[5]}" ||
+    fail "replace --force by the one that failed: status $?"
+  wait_healthy
   # One that was not there, and is.
   stop_raid
   mv "${members[2]}" "$shm/away"
