@@ -282,6 +282,30 @@ extern int membership_begin_parity (struct membership *ms,
 extern int membership_begin_cancel (struct membership *ms, uint32_t matrix_crc,
                                     char *why);
 
+/* One more slot, for data: the spare at dev becomes active in it, and its
+ * blocks count as zeroes until rows move (raidmap/layout/reshape.h).
+ * matrix_crc is that of k + 1.  Refused as above, and for one that is no spare.
+ * Its table, its bitmap and the headers of all rings have been prepared,
+ * durably.  If a member fails before the record is accepted anywhere, it is a
+ * spare again.  Once this record is in force, one more of the same members
+ * should follow.
+ */
+extern int membership_begin_widen (struct membership *ms, unsigned dev,
+                                   uint32_t matrix_crc, char *why);
+
+/* Take that slot back, with all members of it; only as long as no row has
+ * moved, which the caller knows.  matrix_crc is that of k - 1.  One more record
+ * of the same members should follow.
+ */
+extern int membership_begin_widen_cancel (struct membership *ms,
+                                          uint32_t matrix_crc, char *why);
+
+/* All rows have moved, and those behind the data are zeroes: the array has this
+ * size.  Refused as above.
+ */
+extern int membership_end_widening (struct membership *ms, uint64_t size,
+                                    char *why);
+
 /* True if enough members remain without devs, in the record in force and in
  * the next one.
  */

@@ -65,6 +65,12 @@ count_kept (const struct device_set *a, const struct device_set *b)
   return device_set_count (&both);
 }
 
+static unsigned
+old_k (bool widening)
+{
+  return widening && PLANTED ("widen-keep-old-k");
+}
+
 /* NULL if a record of next_device, with these active devices, may follow cur,
  * else why not.
  */
@@ -78,11 +84,14 @@ illegal (const struct membership *ms, const struct device_set *active)
   if (!device_set_empty (&added) && !device_set_empty (&gone) &&
       !PLANTED ("member-add-and-remove"))
     return "members are added and removed at once";
-  if (nr_bits (rules_slots (ms->next_device, active)) < ms->next_shape.k)
+  if (nr_bits (rules_slots (ms->next_device, active)) <
+      ms->next_shape.k - old_k (ms->next_shape.widening))
     return "fewer than k slots would remain: readd or replace a member first";
-  if (count_kept (active, parent) < ms->cur.self.k)
+  if (count_kept (active, parent) <
+      ms->cur.self.k - old_k (ms->cur.self.widening))
     return "fewer than k members would remain: readd or replace one first";
-  if (count_kept (active, &ms->base.active) < ms->base.k &&
+  if (count_kept (active, &ms->base.active) <
+      ms->base.k - old_k (ms->base.widening) &&
       !PLANTED ("member-base-lost"))
     return "fewer than k members of the last record in force would remain: "
       "try again when the change in progress has ended";
@@ -110,6 +119,7 @@ next_propose (struct membership *ms)
   r->self.k = shape->k;
   r->self.m = shape->m;
   r->self.first = shape->first;
+  r->self.widening = shape->widening;
   r->parent = PLANTED ("member-parent-skipped") ? ms->base : ms->cur.self;
   r->base = PLANTED ("member-base-unproven") ? ms->cur.self : ms->base;
   r->whole = rules_whole (&ms->cur, ms->device);

@@ -289,9 +289,10 @@ count_quorum (const struct found *found, size_t nr,
               const struct membership_decision *d, struct quorum *q)
 {
   const struct record *r = &d->sb.record;
-  const unsigned k = r->self.k;
+  const unsigned k = r->self.k -
+    (r->self.widening && PLANTED ("widen-winner-old-k"));
   const unsigned m = PLANTED ("parity-counts-at-once") ? r->self.m :
-    rules_counted_slots (&r->self) - k;
+    rules_counted_slots (&r->self) - r->self.k;
   unsigned listed = 0, b;
 
   q->a = device_set_count (&r->self.active);
@@ -316,7 +317,7 @@ count_quorum (const struct found *found, size_t nr,
   if (!d->in_force) {
     b = device_set_count (&r->base.active);
     q->base_need = PLANTED ("member-base-quorum-k") ? k :
-      membership_quorum (r->base.k, b);
+      membership_quorum (PLANTED ("widen-base-new-k") ? k : r->base.k, b);
     q->base_need_current = b - MIN (b, q->base_need) + 1;
     count_set (found, nr, &r->base.active, &q->base_there,
                &q->base_current);

@@ -1,6 +1,6 @@
 /* gpuraid: changes of the array's shape: it grows, gets one more slot for
- * parity, or that slot is taken back.  docs/rules.md,
- * A1 to A4, and docs/membership.md.
+ * parity or for data, or that slot is taken back.  docs/rules.md, A1 to A4 and
+ * W1 to W3, and docs/membership.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -43,6 +43,39 @@ whole (struct membership *ms, char *why)
   return 0;
 }
 
+/* The same, and no other change of the shape is under way. */
+static int
+regular (struct membership *ms, char *why)
+{
+  struct text t = { .buf = why };
+
+  if (whole (ms, why) == -1)
+    return -1;
+  if (ms->shape.widening && !PLANTED ("widen-two-at-once")) {
+    text_add (&t, "a data member is being added");
+    return -1;
+  }
+  return 0;
+}
+
+/* The same, and there is room for one more slot, the last. */
+static int
+may_add_slot (struct membership *ms, char *why)
+{
+  struct text t = { .buf = why };
+  const unsigned nr_slots = ms->shape.k + ms->shape.m;
+
+  if (regular (ms, why) == -1)
+    return -1;
+  if (device_set_count (&ms->cur.self.active) > nr_slots)
+    text_add (&t, "a member is being replaced");
+  else if (nr_slots >= MAX_SLOTS)
+    text_add (&t, "the array has as many members as it can");
+  else
+    return 0;
+  return -1;
+}
+
 /* What is added was prepared on all members of the record of any copy that
  * names it, and every one of them has accepted the record before.  So it does
  * no harm if an opener counts a record that was only proposed to some.  A slot
@@ -52,7 +85,7 @@ int
 membership_begin_grow (struct membership *ms, const struct sb_shape *shape,
                        char *why)
 {
-  if (whole (ms, why) == -1)
+  if (regular (ms, why) == -1)
     return -1;
   ms->next_shape = *shape;
   return next_begin (ms, why);
@@ -62,17 +95,11 @@ int
 membership_begin_parity (struct membership *ms, const uuid_bytes *uuid,
                          uint32_t matrix_crc, unsigned *dev, char *why)
 {
-  struct text t = { .buf = why };
   struct sb_shape *shape = &ms->next_shape;
   const unsigned slot = ms->shape.k + ms->shape.m;
 
-  if (whole (ms, why) == -1)
+  if (may_add_slot (ms, why) == -1)
     return -1;
-  if (device_set_count (&ms->cur.self.active) > slot || slot >= MAX_SLOTS) {
-    text_add (&t, slot >= MAX_SLOTS ? "the array has as many members as it can"
-              : "a member is being replaced");
-    return -1;
-  }
   shape->m++;
   shape->fixed |= BIT (slot);
   shape->first = true;
@@ -104,13 +131,90 @@ membership_begin_cancel (struct membership *ms, uint32_t matrix_crc, char *why)
   return next_begin (ms, why);
 }
 
+/* It is active at once, as its blocks of all rows count as zeroes by rule.  One
+ * that does not hold the record in force could not count as current: it would
+ * not have accepted the base.
+ */
+int
+membership_begin_widen (struct membership *ms, unsigned dev,
+                        uint32_t matrix_crc, char *why)
+{
+  struct text t = { .buf = why };
+  struct sb_shape *shape = &ms->next_shape;
+  struct device *d = &ms->next_device[dev];
+
+  if (may_add_slot (ms, why) == -1)
+    return -1;
+  if (ms->device[dev].state != DEVICE_SPARE && !PLANTED ("widen-not-told")) {
+    text_add (&t, "the new member is no spare that is there");
+    return -1;
+  }
+  d->state = DEVICE_ACTIVE;
+  d->slot = ms->shape.k + ms->shape.m;
+  shape->k++;
+  shape->widening = true;
+  shape->matrix_crc = matrix_crc;
+  return next_begin (ms, why);
+}
+
+/* The records before it list the members of that slot, so these keep their
+ * place until those are past, as spares that failed.
+ */
+int
+membership_begin_widen_cancel (struct membership *ms, uint32_t matrix_crc,
+                               char *why)
+{
+  struct text t = { .buf = why };
+  struct sb_shape *shape = &ms->next_shape;
+  const unsigned slot = ms->shape.k + ms->shape.m - 1;
+
+  if (next_ready (ms, why) == -1)
+    return -1;
+  if ((!ms->shape.widening && !PLANTED ("widen-cancel-late")) ||
+      !ms->in_force) {
+    text_add (&t, "no data member is being added");
+    return -1;
+  }
+  shape->k--;
+  shape->widening = false;
+  shape->matrix_crc = matrix_crc;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    struct device *d = &ms->next_device[dev];
+
+    if (is_of_slot (d, slot) && !PLANTED ("widen-cancel-lists"))
+      *d = (struct device) {
+        .uuid = d->uuid, .state = DEVICE_FAILED, .slot = SLOT_NONE,
+        .step = d->step,
+      };
+  }
+  return next_begin (ms, why);
+}
+
+int
+membership_end_widening (struct membership *ms, uint64_t size, char *why)
+{
+  struct text t = { .buf = why };
+
+  if (whole (ms, why) == -1)
+    return -1;
+  if (!ms->shape.widening) {
+    text_add (&t, "no data member is being added");
+    return -1;
+  }
+  ms->next_shape.widening = false;
+  ms->next_shape.size = size;
+  return next_begin (ms, why);
+}
+
 void
 shape_drop (struct membership *ms)
 {
-  const unsigned slot = ms->shape.k + MIN (ms->shape.m, ms->next_shape.m);
+  const unsigned was = ms->shape.k + ms->shape.m;
+  const unsigned nr = ms->next_shape.k + ms->next_shape.m;
+  const unsigned slot = MIN (was, nr);
 
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (ms->shape.m != ms->next_shape.m && !PLANTED ("parity-drop-lists") &&
+    if (was != nr && !PLANTED ("parity-drop-lists") &&
         (is_of_slot (&ms->next_device[dev], slot) ||
          is_of_slot (&ms->device[dev], slot)))
       ms->next_device[dev] = ms->device[dev];

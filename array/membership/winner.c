@@ -84,8 +84,8 @@ take_shape (struct sb_shape *shape, const struct superblock *sb)
   const struct ballot_set *self = &sb->record.self;
   const unsigned was = shape->k + shape->m, nr = ballot_set_nr_slots (self);
 
-  shape->widening =
-    self->k == shape->k ? sb->g.widening : self->k > shape->k;
+  shape->widening = self->k == shape->k && !PLANTED ("widen-end-unnamed") ?
+    sb->g.widening : self->widening;
   if (was == nr || PLANTED ("parity-m-of-source"))
     return;
   if (self->m > shape->m)
@@ -107,11 +107,12 @@ take_slot (struct device *d, const struct ballot_set *self, bool listed,
   const unsigned nr = ballot_set_nr_slots (self);
 
   if (d->slot == SLOT_NONE) {
-    if (listed)
+    if (listed && !PLANTED ("widen-slot-unnamed"))
       d->slot = nr - 1;
   }
   else if (d->slot >= nr && !PLANTED ("parity-any-slot")) {
-    if (was_spare && d->state == DEVICE_ACTIVE)
+    if (was_spare && d->state == DEVICE_ACTIVE &&
+        !PLANTED ("widen-spare-dropped"))
       *d = (struct device) {
         .uuid = d->uuid, .state = DEVICE_SPARE, .slot = SLOT_NONE,
         .step = d->step,

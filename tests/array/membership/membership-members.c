@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "array/plan/code.h"
+#include "raidmap/journal.h"
 #include "tests/array/membership/membership-members.h"
 
 void
@@ -23,8 +24,10 @@ members_superblock (struct superblock *sb, unsigned k, unsigned m)
   sb->g.m = m;
   sb->g.chunk = 65536;
   sb->w = 8;
+  sb->consistency = CONSISTENCY_JOURNAL;
   sb->matrix_crc = code_parity_crc (CODE_RS, 8, k, m);
-  if (layout_fit (&sb->g, 4u << 20, 0, 0, 0, &sb->l, &need) == -1)
+  if (layout_fit (&sb->g, 4u << 20, 0, journal_min_ring_len (&sb->g), 0,
+                  &sb->l, &need) == -1)
     abort ();
 }
 
@@ -87,6 +90,10 @@ members_write (struct disk *disk, const struct membership *ms, unsigned dev,
   first = found_first_copy (&f, accept);
   second = accept ? SB_A2 + SB_B2 - first : SB_A1 + SB_B1 - first;
   membership_fill (ms, dev, &sb);
+  if (superblock_check (&sb) != NULL) {
+    fprintf (stderr, "%s: %s\n", disk->name, superblock_check (&sb));
+    abort ();
+  }
   if (step >= 1)
     disk->result[first] = step == 1 ? SB_CORRUPT : SB_OK;
   if (step >= 2)
