@@ -8,7 +8,7 @@
 #   tests/model/membership.py                 a slice, and every weakening
 #   tests/model/membership.py --run K M EXTRA SESSIONS EVENTS
 #       [--without RULE,...] [--force] [--copies] [--rot] [--images]
-#   tests/model/membership.py --dump          for test-membership-open
+#   tests/model/membership.py --dump          for test-membership-model
 #
 # For every state and every set of members that opens it checks:
 #

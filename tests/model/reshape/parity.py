@@ -20,7 +20,7 @@
 #       a slice, and every weakening
 #   tests/model/reshape/parity.py --run K M NEW SESSIONS EVENTS
 #       [--without RULE,...] [--confirm] [--bitmap] [--replace]
-#   tests/model/reshape/parity.py --dump       for test-membership-open
+#   tests/model/reshape/parity.py --dump       for test-membership-model
 #
 # NEW is how many members slot k + m can have.  membership_parity.py has
 # the rules.  --confirm has M18 too,

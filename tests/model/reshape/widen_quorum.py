@@ -4,6 +4,7 @@
 #   tests/model/reshape/widen_quorum.py [--all] [--traces]
 #   tests/model/reshape/widen_quorum.py --run K M SESSIONS FAILS
 #       [--without RULE,...]
+#   tests/model/reshape/widen_quorum.py --dump     for test-membership-model
 #
 # Section 7's rules (../membership.py tries them for one geometry) with a k in
 # each record (W1 to W3): a session opens some of the members, puts a record in
@@ -289,15 +290,19 @@ class Model:
             if self.legal(run, active) else None
 
 
-def explore(model, sessions, fails):
-    """All states after a crash; returns how many."""
+def explore(model, sessions, fails, states=None):
+    """All states after a crash; returns how many.  Each is checked, or put
+    into states, if that is a dict."""
     start = model.start()
     seen = {(start, sessions, fails)}
     todo = [(start, sessions, fails, ('start', None))]
     while todo:
         state, left, fails, path = todo.pop()
+        if states is not None:
+            states[state[0]] = True
         try:
-            model.check(state)
+            if states is None:
+                model.check(state)
         except Broken as e:
             raise Broken(str(e), unroll(path))
         if not left:
@@ -352,6 +357,43 @@ WEAKER = [
 ]
 
 
+# For --dump: of these all states, or one of this many.
+DUMPED = [
+    ((2, 1, 1, 1), 1), ((3, 1, 1, 1), 9), ((1, 2, 1, 2), 19),
+    ((1, 1, 2, 2), 19),
+]
+
+# The shape of a record, as test-membership-model knows it: it widens the array,
+# or has NEW as a spare.  reshape/membership_parity.py has others.
+DATA, LISTS = 32, 8
+
+
+def dump_states(size, step):
+    """As membership.py does: only the slot of NEW is another one."""
+    model = Model(*size[:2])
+    new, states = model.n, {}
+    explore(model, size[2], size[3], states)
+
+    def name(c):
+        return c[:3] + (DATA if c[3] > model.k else LISTS,)
+
+    def line(r):
+        if r is None:
+            return '-'
+        return 'r ' + ' '.join(map(str, name(r[0]) + name(r[1]) + name(r[2]) +
+                                   (0, len(r[3])) + sum(r[3], ())))
+
+    for mem in list(states)[::step]:
+        print('state %d %d %d 0' % (size[:2] + (new + 1,)))
+        print(*range(new + 1))
+        for m in mem:
+            print(line(m[0]), line(m[1]))
+        for found in range(1, model.all + 1):
+            opens, w, base, current, _, why = model.decide(mem, found)
+            print('found %d %d %d %d %d %d 0 %s 0 0 0 0' % (
+                found, opens, w[0], w[1], base == w, current, why or '-'))
+
+
 def attempt(shape, without=()):
     """What broke, or None."""
     k, m, sessions, fails = shape
@@ -371,11 +413,16 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument('--all', action='store_true')
     p.add_argument('--traces', action='store_true')
+    p.add_argument('--dump', action='store_true')
     p.add_argument('--run', nargs=4, type=int,
                    metavar=('K', 'M', 'SESSIONS', 'FAILS'))
     p.add_argument('--without', default='')
     o = p.parse_args()
     without = tuple(filter(None, o.without.split(',')))
+    if o.dump:
+        for size, step in DUMPED:
+            dump_states(size, step)
+        return 0
     if o.run:
         broken = attempt(tuple(o.run), without)
         if broken:
