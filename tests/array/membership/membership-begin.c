@@ -44,11 +44,10 @@ target_of (const struct world *w, uint8_t slot)
 }
 
 static void
-begin_new (struct world *w)
+begin_new (struct world *w, uint8_t slot)
 {
   char why[MEMBERSHIP_TEXT_LEN] = "";
   unsigned i, dev;
-  uint8_t slot = below (4) ? below (w->k + w->m) : SLOT_NONE;
 
   if (target_of (w, slot))
     return;             /* one at a time */
@@ -99,8 +98,9 @@ begin_readd (struct world *w)
   w->out &= ~(1u << i);
 }
 
+/* Every slot is active, and nothing is rebuilt. */
 static bool
-is_regular (const struct world *w)
+is_whole (const struct world *w)
 {
   uint64_t slots = 0;
 
@@ -111,6 +111,12 @@ is_regular (const struct world *w)
       slots |= BIT (w->ms.device[dev].slot);
   }
   return slots == LOW_BITS (w->k + w->m);
+}
+
+static bool
+is_regular (const struct world *w)
+{
+  return is_whole (w) && !w->ms.shape.widening;
 }
 
 /* What is new is prepared first, also if it is refused then. */
@@ -162,6 +168,60 @@ begin_parity (struct world *w)
   walked.parity += may;
 }
 
+static uint32_t
+data_crc (const struct world *w, unsigned k)
+{
+  return code_parity_crc (CODE_RS, 8, k, w->m);
+}
+
+/* It ends, or is taken back, as if no row had moved. */
+static void
+begin_no_wider (struct world *w)
+{
+  const struct sb_shape *shape = &w->ms.shape;
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+  bool ends;
+
+  if (below (2)) {
+    if (membership_begin_widen_cancel (&w->ms, data_crc (w, w->k - 1),
+                                       why) == -1)
+      check (strstr (why, "fewer than") != NULL);
+    return;
+  }
+  ends = is_whole (w);
+  check (ends == (membership_end_widening (&w->ms, shape->data_len * w->k,
+                                           why) == 0));
+}
+
+/* A spare becomes active in a data slot: what it lacks counts as zeroes.  If
+ * there is none, it is added first.
+ */
+static void
+begin_wider (struct world *w)
+{
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+  const int dev = world_find (w, DEVICE_SPARE);
+  struct content *c;
+  bool may;
+
+  if (w->k == DATA_MAX)
+    return;
+  if (dev == -1) {
+    begin_new (w, SLOT_NONE);
+    return;
+  }
+  may = is_regular (w) &&
+    device_set_count (&w->ms.cur.self.active) == w->k + w->m;
+  if (may) {
+    c = &w->content[disk_of (w, &w->ms.device[dev])];
+    memcpy (c->region, w->truth, sizeof c->region);
+    c->missed = world_missed (w);
+    c->prepared = added_by (&w->ms.shape);
+  }
+  check (may == (membership_begin_widen (&w->ms, dev, data_crc (w, w->k + 1),
+                                         why) == 0));
+}
+
 void
 world_begin_something (struct world *w)
 {
@@ -171,7 +231,7 @@ world_begin_something (struct world *w)
   bool free;
   int dev;
 
-  switch (below (9)) {
+  switch (below (w->adds_data ? 14 : 9)) {
   case 0:
     dev = world_find (w, DEVICE_ACTIVE);
     device_set_add (&devs, dev);
@@ -191,7 +251,7 @@ world_begin_something (struct world *w)
     membership_fail (&w->ms, &devs);
     break;
   case 2: case 3:
-    begin_new (w);
+    begin_new (w, below (4) ? below (w->k + w->m) : SLOT_NONE);
     break;
   case 4:
     begin_readd (w);
@@ -210,6 +270,12 @@ world_begin_something (struct world *w)
   case 7:
     if (w->adds_parity)
       begin_parity (w);
+    break;
+  case 9: case 10: case 11: case 12:
+    if (w->ms.shape.widening)
+      begin_no_wider (w);
+    else
+      begin_wider (w);
     break;
   default:
     break;

@@ -65,6 +65,11 @@ take_slots (struct world *w)
 
   walked.taken_back += self->m < w->m;
   walked.parity_active += w->first && self->m == w->m && !self->first;
+  walked.widened += self->k > w->k;
+  walked.narrowed += self->k < w->k;
+  walked.wide += w->widening && self->k == w->k && !self->widening;
+  w->k = self->k;
+  w->widening = self->widening;
   w->m = self->m;
   w->first = self->first;
 }
@@ -256,6 +261,8 @@ world_session (struct world *w, unsigned mask)
   w->crash = w->brief ? 2 + below (3) : 4 + below (12);
   w->fail = below (2) ? 1000 : 10;
   membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
+  w->k = w->ms.cur.self.k;
+  w->widening = w->ms.cur.self.widening;
   w->m = w->ms.cur.self.m;
   w->first = w->ms.cur.self.first;
   membership_begin_open (&w->ms, w->found, nr, below (4) > 0);

@@ -124,7 +124,7 @@ check_two (struct world *w)
   const struct membership_decision *d = &w->decision;
 
   w->at = "two of a slot";
-  for (unsigned slot = 0; slot < w->k + w->m; slot++) {
+  for (unsigned slot = 0; slot < MAX_SLOTS; slot++) {
     unsigned stays = w->stays[slot], i;
 
     if (d->other[slot] == -1)
@@ -147,7 +147,7 @@ world_opens (struct world *w, unsigned mask, size_t *nr)
   check (strstr (w->decision.notice, "error") == NULL);
   check (strstr (w->decision.why, "once without the other") == NULL);
   if (w->decision.open) {
-    check (w->decision.nr_slots >= w->k);
+    check (w->decision.nr_slots >= w->decision.sb.g.k);
     check_open (w, *nr, false);
     check_two (w);
   }

@@ -21,6 +21,7 @@
 #define REGIONS 8u              /* a cursor counts them, for bytes */
 #define GARBAGE 0u
 #define PARITY_MAX 4u           /* m, when parity was added */
+#define DATA_MAX 5u             /* k, when the array was widened */
 
 /* What is on a disk apart from the superblock. */
 struct content {
@@ -31,13 +32,14 @@ struct content {
 
 struct world {
   unsigned seed;                /* of this life */
-  unsigned k, m, nr;            /* nr disks; m of the session's last record */
+  unsigned k, m, nr;            /* nr disks; k and m of the session's last
+                                 * record */
   struct disk disk[MEMBERS_MAX];
   struct content content[MEMBERS_MAX];
   unsigned truth[REGIONS];      /* acknowledged */
   unsigned nr_writes, nr_uuids;
   uint64_t session;
-  bool first;                   /* likewise */
+  bool first, widening;         /* likewise */
   /* While the record in force has two active members of a slot: the disk
    * that was read, so that it is the one that stays; else MEMBERS_MAX.
    */
@@ -53,7 +55,7 @@ struct world {
   unsigned online;              /* disks */
   unsigned crash, fail;         /* one in this many steps */
   bool brief;                   /* most of its sessions crash at once */
-  bool adds_parity;
+  bool adds_parity, adds_data;
 
   /* When members last opened, or tried to; and what is being checked. */
   struct found found[MEMBERS_MAX];
@@ -69,7 +71,7 @@ struct world {
 extern struct walked {
   unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
     two, images, rotted, forked, grown, not_grown, parity, taken_back,
-    parity_active;
+    parity_active, widened, narrowed, wide;
 } walked;
 
 /* A random number below n, from the seed. */

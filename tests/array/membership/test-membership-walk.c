@@ -68,7 +68,9 @@ walk (unsigned s)
   w.m = sizes[size].m;
   w.brief = below (2);
   w.adds_parity = below (2);
-  w.nr = w.k + w.m + below (w.brief ? 2 : 4) + w.adds_parity;
+  w.adds_data = s % 8 == 0;
+  w.nr = w.k + w.m + below (w.brief ? 2 : 4) + w.adds_parity + w.adds_data;
+  w.nr = MIN (w.nr, 10);        /* their names end with one digit */
   w.nr_uuids = w.nr;
   for (unsigned slot = 0; slot < MAX_SLOTS; slot++)
     w.stays[slot] = MEMBERS_MAX;
@@ -77,7 +79,7 @@ walk (unsigned s)
     unsigned used = world_used (&w), mask = used;
 
     for (unsigned i = 0; i < w.nr; i++)
-      if (below (w.adds_parity ? 9 : w.brief ? 3 : 5) == 0)
+      if (below (w.adds_parity || w.adds_data ? 9 : w.brief ? 3 : 5) == 0)
         mask &= ~(1u << i);
     memset (&w.ms, 0, sizeof w.ms);
     world_session (&w, mask);
@@ -99,12 +101,16 @@ test_walks (void **state)
   print_message ("%u opens, %u refused, %u records in force, %u crashes, "
                  "%u covered, %u cursors, %u replaced, %u with two, "
                  "%u images, %u rotted, %u in two ways, %u grown, %u not, "
-                 "%u with parity added, %u taken back, %u active\n",
+                 "%u with parity added, %u taken back, %u active, "
+                 "%u widened, %u taken back, %u to the end\n",
                  walked.opens, walked.refused, walked.in_force,
                  walked.crashes, walked.covered, walked.cursors,
                  walked.replaced, walked.two, walked.images, walked.rotted,
                  walked.forked, walked.grown, walked.not_grown,
-                 walked.parity, walked.taken_back, walked.parity_active);
+                 walked.parity, walked.taken_back, walked.parity_active,
+                 walked.widened, walked.narrowed, walked.wide);
+  if (nr_walks >= 100)
+    assert_true (walked.widened);
   if (nr_walks >= 20)
     assert_true (walked.covered && walked.cursors && walked.replaced &&
                  walked.two && walked.images && walked.rotted &&
