@@ -493,11 +493,11 @@ test_golden_moves (void **state)
   make_record (1, 1);
   entry[0].first_block = 0x0102030405;
   rec.move_first = 0x0102030400;
-  rec.move_rows = 0x2122;
+  rec.move_rows = 0x21222324;
   assert_true (journal_record_check (&rec, &id));
   journal_record_encode (&rec, &id, buf);
   assert_memory_equal (buf + 448 + 4, "\x00\x04\x03\x02\x01\0\0\0"
-                       "\x22\x21\0\0", 12);
+                       "\x24\x23\x22\x21", 12);
 }
 
 static void
