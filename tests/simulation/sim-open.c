@@ -58,7 +58,7 @@ disks_there (const struct run *r)
 static bool
 is_refused (struct run *r, uint64_t which, bool force, bool readonly)
 {
-  r->sa->g.size = r->g.size;
+  r->sa->g.size = r->sure_size;
   if (sim_array_open (r->sa, which, force ? DEGRADED_FORCE : DEGRADED_ALLOW,
                       readonly) == -1)
     return true;
@@ -70,16 +70,19 @@ is_refused (struct run *r, uint64_t which, bool force, bool readonly)
 }
 
 /* It may have grown in the session before.  While the record of that may not be
- * in force, copies of it that rot take it back.
+ * in force, copies of it that rot take it back; so openings do not name
+ * that size yet.
  */
 static void
 note_size (struct run *r)
 {
-  if (r->sa->g.size < r->g.size)
+  if (r->sa->g.size < r->sure_size)
     run_die (r, "it has become smaller");
-  if (r->sa->g.size == r->g.size || !r->sa->a->membership.in_force)
+  if (r->sa->a->membership.in_force)
+    r->sure_size = r->sa->g.size;
+  if (r->sa->g.size == r->g.size)
     return;
-  stats.grown++;
+  stats.grown += r->sa->g.size > r->g.size;
   r->g.size = r->sa->g.size;
   r->nr_rows = r->sa->nr_stripes * r->rows_per_stripe;
   assert (r->g.size <= r->max_size && r->nr_rows <= r->max_rows);

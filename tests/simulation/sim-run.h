@@ -62,6 +62,7 @@ struct run {
   unsigned rows_per_stripe;
   uint64_t nr_rows;
   uint64_t max_rows, max_size;  /* when it has grown */
+  uint64_t sure_size;           /* the least that it has */
   uint64_t spare_len;           /* bytes of each disk, for that */
   bool *torn;                   /* per row */
   bool any_torn;

@@ -87,6 +87,7 @@ start_run (struct run *r, uint64_t seed)
   r->nr_rows = r->sa->nr_stripes * r->rows_per_stripe;
   while (layout_grow (&large, &l, r->sa->disk_size, &need) == 0)
     ;
+  r->sure_size = r->g.size;
   r->max_size = large.size;
   r->max_rows = l.data_len / BLOCK_LEN;
   for (unsigned i = 0; r->spare_len && i < r->n; i++)
