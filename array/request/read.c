@@ -207,9 +207,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     direct = src == FROM_MEMBER && seat && !r->has_ops &&
       (sums.known || a->sums == NULL) && !slow_owes (a, seat, s->len) &&
       take_sums (a, r, &sums, s);
-    if (src == FROM_ZEROES)
-      s->from = STEP_ZERO;
-    else if (src != FROM_MEMBER) {
+    if (src == FROM_CELL || src == FROM_FROZEN) {
       s->from = STEP_CELL;
       s->cell = src == FROM_CELL ? line->cell[f->role].c : frozen_cell;
       cell_ref (a, s->cell);
@@ -218,6 +216,8 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
       *wait = &line->waiters;
       break;
     }
+    else if (src == FROM_ZEROES)
+      s->from = STEP_ZERO;
     else if (direct && extends (a, r, s, seat)) {
       s[-1].len += s->len;
       s[-1].quick_ns = slow_quick_ns (a, seat, s[-1].len);

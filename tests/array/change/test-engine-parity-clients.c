@@ -236,6 +236,7 @@ no_space (bool page)
   q[1] = start_request (sa, REQUEST_WRITE, data, 0, CHUNK, ARRAY_FUA);
   wait_for (sa, &add);
   assert_int_equal (add.r.error, EBUSY);
+  member_close (add.r.command.target);
   assert_non_null (strstr (why, "do not end"));
   wait_for (sa, q[1]);
   assert_int_equal (q[1]->r.error, 0);

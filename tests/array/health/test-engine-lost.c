@@ -266,9 +266,8 @@ test_row_that_cant_be_written (void **state)
  * read before, and another flush fails too.
  */
 static void
-test_reader_of_an_unwritten_block (void **state)
+reader_of_an_unwritten_block (struct sim_array *sa)
 {
-  struct sim_array *sa = start_full (2, 1, CHUNK, 40);
   const uint64_t off = layout_address (&sa->g, 9, 0, 4096);
   struct sim_disk *d = disk_of_role (sa, 9, 0);
   struct sim_request *flush, *again, *w, *r;
@@ -304,6 +303,23 @@ test_reader_of_an_unwritten_block (void **state)
   d->min_delay_ns = d->max_delay_ns = 0;
   assert_true (sim_array_abandon (sa));
   sim_array_free (sa);
+}
+
+static void
+test_reader_of_an_unwritten_block (void **state)
+{
+  reader_of_an_unwritten_block (start_full (2, 1, CHUNK, 40));
+}
+
+/* The table says that it was never written, so its member is not asked. */
+static void
+test_reader_of_a_new_block (void **state)
+{
+  struct sim_array *sa = start_empty (2, 1, CHUNK, 40);
+
+  put (sa, layout_address (&sa->g, 9, 1, 4096), 4096, ARRAY_FUA);
+  put (sa, layout_address (&sa->g, 9, 0, 0), 4096, ARRAY_FUA);
+  reader_of_an_unwritten_block (sa);
 }
 
 /* A rebuild passes it; what it could not make stays an error, until it is
@@ -569,5 +585,11 @@ main (void)
     cmocka_unit_test (test_list_is_full),
   };
 
-  return cmocka_run_group_tests (tests, NULL, free_data);
+  const struct CMUnitTest checked[] = {
+    cmocka_unit_test (test_reader_of_a_new_block),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data) +
+    cmocka_run_group_tests_name ("none, checksums", checked, setup_sums,
+                                 free_data);
 }
