@@ -1,6 +1,8 @@
 /* gpuraid: where a byte lies while an array gets one more data member: windows
  * are carried out on a small array whose blocks are numbers.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
