@@ -195,6 +195,9 @@ decide_run (struct replay_work *w, uint64_t first, uint64_t end)
       decide_without (w, run, UINT64_MAX);
   }
   run->lost = !is_enough (w, run);
+  run->lacks = run->lost &&
+    ((run->changed & (run->erased | ~w->slots)) != 0 ||
+     PLANTED ("replay-lost-lacks"));
   if (run->changed)
     w->r->nr_runs++;
 }

@@ -96,12 +96,12 @@ recover_decide_now (struct array *a, struct recovery *rec)
 }
 
 static uint64_t
-nr_lost_rows (const struct replay *r)
+nr_lacking_rows (const struct replay *r)
 {
   uint64_t nr = 0;
 
   for (unsigned i = 0; i < r->nr_runs; i++)
-    nr += r->run[i].lost ? r->run[i].nr : 0;
+    nr += r->run[i].lacks ? r->run[i].nr : 0;
   return nr;
 }
 
@@ -110,7 +110,7 @@ recover_is_sound (const struct array *a, const struct replay *r)
 {
   static const char *const why =
     "too many members, or too much of their rings, are lost";
-  const uint64_t nr = nr_lost_rows (r);
+  const uint64_t nr = nr_lacking_rows (r);
   const char *advice = a->force ? "" : "; so the array is read-only "
     "(degraded=force opens it for writing, without them)";
 

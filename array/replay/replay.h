@@ -65,6 +65,9 @@ struct replay_run {
   bool newest;                  /* the newest transaction is kept in it */
   bool lost;                    /* fewer than k slots are known; one may count
                                  * as zeroes: raidmap/layout/reshape.h */
+  bool lacks;                   /* it is lost, with what a transaction made of
+                                 * some slot: not just by blocks in place that
+                                 * can't be read */
   struct replay_source *source; /* k + m, by slot */
 };
 

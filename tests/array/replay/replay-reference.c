@@ -527,6 +527,10 @@ ref_row (const struct crash *c, uint64_t row, struct ref_row *ref)
     return;
   }
   ref->lost = true;
+  for (unsigned slot = 0; slot < c->g.k + c->g.m; slot++)
+    if (ref->changed & BIT (slot) &&
+        (!is_present (c, slot) || ref->kind[slot] == REPLAY_ERASED))
+      ref->lacks = true;
 }
 
 /* ---- comparing ---------------------------------------------------------- */
@@ -586,6 +590,7 @@ check_row (const struct crash *c, const struct replay *r, uint64_t nr,
   SAME ("in the run", nr >= run->first && nr - run->first < run->nr, true);
   SAME ("newest", run->newest, ref->newest);
   SAME ("lost", run->lost, ref->lost);
+  SAME ("lacks", run->lacks, ref->lacks);
   SAME ("changed", run->changed, ref->changed);
   SAME ("erased", run->erased, ref->erased);
   for (unsigned slot = 0; slot < c->g.k + c->g.m; slot++) {

@@ -73,7 +73,7 @@ struct ref_row {
   enum replay_kind kind[MAX_SLOTS];
   uint64_t seq[MAX_SLOTS];      /* REPLAY_RING, _ZERO: by which transaction */
   uint64_t changed, erased;
-  bool newest, lost;
+  bool newest, lost, lacks;
   bool dropped;
 };
 

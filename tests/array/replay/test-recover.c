@@ -63,6 +63,56 @@ test_lost_row (void **state)
   end_whole (sa);
 }
 
+/* The journal has all that was written to a row, but too much of what it did
+ * not change can't be read: that row is lost, and no reason not to write.
+ */
+static void
+unreadable_row (bool sums)
+{
+  const uint64_t off0 = CHUNK * 3 * 4, off1 = off0 + CHUNK;
+
+  if (sums)
+    begin_direct (3, 1);
+  else
+    begin_journal (3, 1);
+  put (sa, 0, sa->g.size, ARRAY_FUA);
+  assert_true (sim_array_stop (sa));
+  open_again (sa, ~0, true);
+  put (sa, off0, 4096, ARRAY_FUA);
+  crash_journal ();
+  for (unsigned role = 1; role < 3; role++)
+    sim_disk_set_bad (sa->disk[slot_of_role (4, role)],
+                      sb.l.data_off + row_of (4, 0) * BLOCK_LEN, BLOCK_LEN);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+    /* Before it is recovered: that is what decides again. */
+    assert_int_equal (sim_array_read (sa, back, 4096, off1), EIO);
+    end_recovery ();
+    assert_false (sa->a->failed);
+    assert_false (array_is_readonly (sa->a));
+    check_range (sa, off0, CHUNK);
+    assert_int_equal (sim_array_read (sa, back, 4096, off1), EIO);
+    check_range (sa, off1 + 4096, CHUNK - 4096);
+    put (sa, off1 + CHUNK + 4096, 4096, ARRAY_FUA);
+    if (i == 1)
+      assert_true (sim_array_stop (sa));
+    else if (i == 0)
+      crash_journal ();
+  }
+  put (sa, off1, 2 * CHUNK, ARRAY_FUA);
+  check_range (sa, 0, sa->g.size);
+  assert_false (lost_any (sa->a));
+  end_whole (sa);
+}
+
+static void
+test_unreadable_row (void **state)
+{
+  unreadable_row (false);
+  unreadable_row (true);
+  no_checksums (NULL);
+}
+
 /* Zeroes of many rows, of which two of three rings have nothing. */
 static void
 test_lost_zeroes (void **state)
@@ -350,6 +400,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_lost_row),
+    cmocka_unit_test (test_unreadable_row),
     cmocka_unit_test (test_lost_zeroes),
     cmocka_unit_test (test_bad_in_ring),
     cmocka_unit_test (test_bad_after_a_dropped_row),

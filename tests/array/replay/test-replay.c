@@ -244,6 +244,36 @@ test_bad (void **state)
   replay_free (&r);
 }
 
+/* Too many can't be read in place, of those that no transaction changes: the
+ * journal lacks nothing, unless a torn block or a lost slot is among the rest.
+ */
+static void
+test_lost_in_place (void **state)
+{
+  begin_crash (3, 1, 16, 5);
+  for (unsigned row = 0; row < 2; row++) {
+    add_block (0, 5 + row, row, 9, false);
+    add_block (3, 5 + row, row, 9, row == 1);
+    crash_add_bad (&c, row, 6);
+  }
+  crash_check (&c, 2, &r);
+  expect_row (0, "RXXR");
+  assert_true (replay_find (&r, 0)->lost);
+  assert_false (replay_find (&r, 0)->lacks);
+  expect_row (1, "RXXX");
+  assert_true (replay_find (&r, 1)->lacks);
+  replay_free (&r);
+
+  crash_begin (&c, 3, 1, 16);
+  for (unsigned slot = 0; slot < 3; slot++)
+    crash_add_member (&c, slot, 5);
+  add_block (0, 5, 0, 9, false);
+  crash_add_bad (&c, 0, 6);
+  crash_check (&c, 1, &r);
+  assert_true (replay_find (&r, 0)->lacks);     /* slot 3 */
+  replay_free (&r);
+}
+
 /* In the middle of a run of zeroes that not all slots have.
  */
 static void
@@ -442,6 +472,7 @@ main (void)
     cmocka_unit_test (test_zeroes_behind),
     cmocka_unit_test (test_zeroes_of_a_lost_ring),
     cmocka_unit_test (test_bad),
+    cmocka_unit_test (test_lost_in_place),
     cmocka_unit_test (test_bad_in_zeroes),
     cmocka_unit_test (test_zeroes_across_stripes),
     cmocka_unit_test (test_absent),
