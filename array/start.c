@@ -71,7 +71,6 @@ take_assembly (struct array *a, struct assembly *as)
   copies_fill_host (&a->sb);
   a->g = as->sb.g;
   a->n = a->g.k + a->g.m;
-  a->start_g = a->g;
   a->first_len = layout_first_len (&as->sb.l);
   a->membership = as->membership;
   a->readonly = as->readonly;

@@ -178,9 +178,9 @@ struct array {
   struct geometry g;            /* likewise the size; m and fixed belong to
                                  * array/change/parity.c */
   unsigned n;                   /* k + m, likewise */
-  struct geometry start_g;      /* of the start.  For data roles it is as good
-                                 * as g: added parity moves nothing.  Read by
-                                 * any thread */
+  struct data_place *_Atomic data_place;        /* seats/unlocked.h: where data
+                                 * lies; NULL: it moves.  Read by any thread */
+  struct data_place *data_places;       /* all that there were; owned */
   uint64_t first_len;           /* bytes of a member's data in the first part,
                                  * which are at sb.l.data_off */
   size_t cell_len;              /* bytes: min (chunk, 64 KiB) */

@@ -15,6 +15,7 @@
 #include "array/engine/shared.h"
 #include "array/health/lost.h"
 #include "array/replay/recovery.h"
+#include "array/seats/unlocked.h"
 #include "array/sums/sums.h"
 
 /* The most chunks to look at for one answer. */
@@ -66,25 +67,28 @@ zero_len (struct array *a, uint64_t pos, uint64_t len)
 }
 
 /* Take a reference to the seat that holds a piece, at off; NULL if more than
- * one member is needed to tell.
+ * one member is needed to tell, or it is somewhere else now.
  */
 static struct seat *
-look (struct array *a, const struct piece *p, uint64_t *off)
+look (struct array *a, const struct geometry *g, const struct piece *p,
+      uint64_t *off)
 {
   const uint64_t no = p->stripe * a->nr_bands;
   struct seat *s;
 
   engine_lock (a);
-  *off = layout_data_off (&a->sb.l, p->stripe * a->g.chunk) + p->chunk_off;
-  s = a->at[layout_slot (&a->g, p->stripe, p->role)][0];
+  *off = layout_data_off (&a->sb.l, p->stripe * g->chunk) + p->chunk_off;
+  s = a->at[layout_slot (g, p->stripe, p->role)][0];
   if (recover_is_pending (a))
     s = NULL;                   /* the journal may have content of it */
+  if (unlocked_place (a) != g)
+    s = NULL;
   if (s && (s->failing || s->state != SEAT_ACTIVE || !may_ask (s)))
     s = NULL;
   for (unsigned b = 0; s && b < a->nr_bands; b++)
     if (line_find (a, no + b) || lost_blocks_of (a, no + b, p->role))
       s = NULL;
-  if (s && !all_zero (a, s->slot, p->stripe * a->g.chunk + p->chunk_off,
+  if (s && !all_zero (a, s->slot, p->stripe * g->chunk + p->chunk_off,
                       p->len))
     s = NULL;
   if (s)
@@ -98,8 +102,8 @@ look (struct array *a, const struct piece *p, uint64_t *off)
  * Returns how many seats there are, or 0.
  */
 static unsigned
-look_all (struct array *a, uint64_t pos, uint64_t *len, uint64_t *off,
-          struct seat *seats[MAX_SLOTS])
+look_all (struct array *a, const struct geometry *g, uint64_t pos,
+          uint64_t *len, uint64_t *off, struct seat *seats[MAX_SLOTS])
 {
   unsigned nr;
   bool all;
@@ -108,7 +112,7 @@ look_all (struct array *a, uint64_t pos, uint64_t *len, uint64_t *off,
   *len = layout_data_run (&a->sb.l, pos, a->sb.l.data_len - pos);
   *off = layout_data_off (&a->sb.l, pos);
   all = !recover_is_pending (a) && a->irregular_slots == 0 &&
-    a->nr_lines == 0 &&
+    a->nr_lines == 0 && unlocked_place (a) == g &&
     lost_next_line (a, 0, UINT64_MAX) == UINT64_MAX;
   for (unsigned slot = 0; all && slot < a->n; slot++)
     all &= may_ask (a->at[slot][0]);
@@ -127,12 +131,12 @@ look_all (struct array *a, uint64_t pos, uint64_t *len, uint64_t *off,
  * hole on every member.
  */
 static uint64_t
-common_hole (struct array *a, uint64_t stripe)
+common_hole (struct array *a, const struct geometry *g, uint64_t stripe)
 {
   struct seat *seats[MAX_SLOTS];
-  const uint64_t pos = stripe * a->g.chunk;
+  const uint64_t pos = stripe * g->chunk;
   uint64_t len, off;
-  const unsigned nr = look_all (a, pos, &len, &off, seats);
+  const unsigned nr = look_all (a, g, pos, &len, &off, seats);
 
   if (nr == 0)
     return 0;
@@ -148,15 +152,16 @@ common_hole (struct array *a, uint64_t stripe)
       len = end - off;
     atomic_fetch_sub (&seats[slot]->users, 1);
   }
-  return len / a->g.chunk * a->g.chunk * a->g.k;
+  return len / g->chunk * g->chunk * g->k;
 }
 
 /* The run at the start of a piece. */
 static uint64_t
-piece_run (struct array *a, const struct piece *p, bool *hole)
+piece_run (struct array *a, const struct geometry *g, const struct piece *p,
+           bool *hole)
 {
   uint64_t off, end;
-  struct seat *s = look (a, p, &off);
+  struct seat *s = look (a, g, p, &off);
 
   *hole = false;
   if (s == NULL)
@@ -175,23 +180,26 @@ array_extents (struct array *a, uint32_t len, uint64_t off,
                           bool hole),
                void *opaque)
 {
-  const uint64_t end = off + len, row = (uint64_t) a->g.k * a->g.chunk;
+  const struct geometry *g = unlocked_place (a);
+  const uint64_t end = off + len;
+  uint64_t row;
 
   /* Where holes are changes meanwhile. */
-  if (a->g.widening) {
+  if (g == NULL) {
     cb (opaque, off, len, false);
     return 0;
   }
+  row = (uint64_t) g->k * g->chunk;
   for (unsigned i = 0; off < end && i < MAX_LOOKS; i++) {
     uint64_t run = 0;
     bool hole = true;
     struct piece p;
 
     if (off % row == 0 && end - off >= row)
-      run = common_hole (a, off / row);
+      run = common_hole (a, g, off / row);
     if (run == 0) {
-      layout_piece (&a->g, off, end - off, &p);
-      run = piece_run (a, &p, &hole);
+      layout_piece (g, off, end - off, &p);
+      run = piece_run (a, g, &p, &hole);
     }
     run = MIN (run, end - off);
     if (cb (opaque, off, run, hole))

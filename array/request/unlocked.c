@@ -32,19 +32,20 @@ unlocked_may_open (const struct array *a, unsigned slot)
     !s->failing && !s->suspect && s->m->local && !s->hedge.by_loop &&
     !a->any_slow && a->any_pread &&
     a->lost->nr_blocks == 0 && a->nr_unsynced == 0 && a->recovery == NULL &&
-    list_empty (&a->zeroing) && !a->g.widening;
+    list_empty (&a->zeroing) && unlocked_place (a);
 }
 
 /* All of it from one cell of one member?  Where the parts after the first are
  * changes when the array grows.
  */
 static bool
-find_step (const struct array *a, const struct request *r, struct step *s)
+find_step (const struct array *a, const struct geometry *g,
+           const struct request *r, struct step *s)
 {
   struct piece p;
   uint64_t pos;
 
-  layout_piece (&a->start_g, r->off, r->len, &p);
+  layout_piece (g, r->off, r->len, &p);
   *s = (struct step) {
     .from = STEP_SEAT, .role = p.role, .len = r->len, .buf = r->buf,
     .no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len,
@@ -78,13 +79,14 @@ unlocked_start (struct request *r)
 {
   struct array *a = r->a;
   struct step *s = &r->step[0];
+  const struct geometry *g = unlocked_place (a);
   const unsigned lane = lane_here ();
   unsigned slot;
 
-  if (r->phase != R_START || r->all_ops || r->pos > 0 ||
-      !find_step (a, r, s))
+  if (r->phase != R_START || r->all_ops || r->pos > 0 || g == NULL ||
+      !find_step (a, g, r, s))
     return false;
-  slot = layout_slot (&a->start_g, line_stripe (a, s->no), s->role);
+  slot = layout_slot (g, line_stripe (a, s->no), s->role);
   if (!unlocked_is_open (a, slot))
     return false;
   if (!line_is_absent (a, s->no) && !PLANTED ("unlocked-passes-line"))
@@ -99,7 +101,7 @@ unlocked_start (struct request *r)
   s->seat = unlocked_enter (a, slot, &s->bucket, lane);
   if (s->seat == NULL)
     return false;
-  if (!watch (a, s, lane)) {
+  if (unlocked_place (a) != g || !watch (a, s, lane)) {
     seat_pread_ended (s->seat, s->bucket, lane);
     return false;
   }

@@ -316,6 +316,8 @@ static int
 seats_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   hedge_init (&a->hedge, &c->hedge);
+  if (!a->g.widening)
+    unlocked_set_place (a);
   return 0;
 }
 
@@ -328,6 +330,7 @@ seats_free (struct array *a)
   }
   for (unsigned i = 0; i < MAX_SLOTS; i++)
     free (a->slot_path[i]);
+  unlocked_free (a);
 }
 
 /* Don't wait for I/O on a member that is no longer used. */

@@ -15,6 +15,41 @@ unlocked_close_all (struct array *a)
       atomic_store (&a->open_seat[slot], NULL);
 }
 
+/* ---- where data lies ----------------------------------------------------- */
+
+void
+unlocked_set_place (struct array *a)
+{
+  struct data_place *d = calloc (1, sizeof *d);
+
+  if (d == NULL)
+    return;
+  d->g = a->g;
+  d->before = a->data_places;
+  a->data_places = d;
+  atomic_store (&a->data_place, d);
+}
+
+void
+unlocked_no_place (struct array *a)
+{
+  atomic_store (&a->data_place, NULL);
+  unlocked_close_all (a);
+}
+
+void
+unlocked_free (struct array *a)
+{
+  struct data_place *next;
+
+  for (struct data_place *d = a->data_places; d; d = next) {
+    next = d->before;
+    free (d);
+  }
+}
+
+/* ---- reads --------------------------------------------------------------- */
+
 struct array_io
 unlocked_reads (const struct array *a)
 {

@@ -42,10 +42,37 @@ unlocked_close (struct array *a, const struct seat *s)
 
 extern void unlocked_close_all (struct array *a);
 
+/* Where data lies, as threads without the lock know it.  One of these stays as
+ * it is, and there, as long as the array: added parity moves nothing.
+ */
+struct data_place {
+  struct geometry g;
+  struct data_place *before;    /* an older one, to be freed */
+};
+
+/* As in a->g; or nowhere, while it moves: what threads without the lock began
+ * before has users in its seat.  Without memory nothing is read without the
+ * lock.
+ */
+extern void unlocked_set_place (struct array *a);
+extern void unlocked_no_place (struct array *a);
+extern void unlocked_free (struct array *a);
+
 /* The reads that began without the lock, since the start: ops and bytes. */
 extern struct array_io unlocked_reads (const struct array *a);
 
 /* ---- any thread, without the array lock ---------------------------------- */
+
+/* NULL: the lock is needed.  Ask again when a user of a seat has begun: the
+ * answer is right as long as that user stays.
+ */
+static inline const struct geometry *
+unlocked_place (const struct array *a)
+{
+  const struct data_place *d = atomic_load (&a->data_place);
+
+  return d ? &d->g : NULL;
+}
 
 /* Is it worth trying? */
 static inline bool

@@ -45,7 +45,7 @@ set_middle (struct sim_array *sa)
 {
   sa->a->g.widening = true;
   sa->a->g.frontier = frontier;
-  unlocked_close_all (sa->a);
+  unlocked_no_place (sa->a);
 }
 
 /* Old rows of the last slot, which nothing writes. */

@@ -254,6 +254,29 @@ test_growing (void **state)
   end_whole (sa);
 }
 
+/* Data moves: its place is not known, until it is somewhere else. */
+static void
+test_moving (void **state)
+{
+  struct sim_array *sa = start (CHECKSUM_NONE);
+  struct seat *s = seat_read (sa);
+  const struct geometry *before = unlocked_place (sa->a);
+
+  read_it (sa);
+  assert_true (needs_no_lock (sa));
+  unlocked_no_place (sa->a);
+  assert_false (unlocked_is_open (sa->a, s->slot));
+  assert_false (needs_no_lock (sa));
+  read_it (sa);
+  assert_false (unlocked_is_open (sa->a, s->slot));
+  unlocked_set_place (sa->a);
+  assert_ptr_not_equal (unlocked_place (sa->a), before);
+  assert_memory_equal (unlocked_place (sa->a), before, sizeof *before);
+  read_it (sa);
+  assert_true (needs_no_lock (sa));
+  end_whole (sa);
+}
+
 /* What is asked without the lock is what the last comparison has found; also by
  * a thread that has read the clock before it.
  */
@@ -327,6 +350,7 @@ main (void)
     cmocka_unit_test_teardown (test_hangs, scrub_usual_limits),
     cmocka_unit_test_teardown (test_zeroing, scrub_usual_limits),
     cmocka_unit_test_teardown (test_growing, scrub_usual_limits),
+    cmocka_unit_test_teardown (test_moving, scrub_usual_limits),
     cmocka_unit_test_teardown (test_watched, scrub_usual_limits),
   };
 
