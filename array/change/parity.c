@@ -10,6 +10,7 @@
 #include "array/cache/cache.h"
 #include "array/change/command.h"
 #include "array/change/grow.h"
+#include "array/change/hold.h"
 #include "array/change/join.h"
 #include "array/change/parity.h"
 #include "array/engine/consistency.h"
@@ -28,7 +29,8 @@ struct parity {
   uint64_t cache_len;           /* bytes, of all that has a share of it */
   unsigned least_n;             /* slots, the fewest since the start */
   struct command *cmd;          /* it waits until all have ended; or NULL */
-  uint64_t since;               /* ns, when none began any more */
+  bool holds;                   /* array/change/hold.h */
+  uint64_t since;               /* then: ns */
   unsigned to;                  /* m, if the change comes into force */
   struct solver *solver;        /* for that */
 };
@@ -173,7 +175,7 @@ parity_pause (struct array *a, bool pause, char why[ARRAY_WHY_LEN])
   return 0;
 }
 
-/* ---- until nothing is under way ------------------------------------------ */
+/* ---- a command ----------------------------------------------------------- */
 
 static void
 let_go (struct array *a)
@@ -183,8 +185,9 @@ let_go (struct array *a)
   p->cmd = NULL;
   solver_free (p->solver);
   p->solver = NULL;
-  a->ops_held = a->reads_held = false;
-  engine_run_waiters (a, &a->cell_waiters);
+  if (p->holds)
+    hold_end (a);
+  p->holds = false;
 }
 
 static void
@@ -214,28 +217,6 @@ parity_start (struct array *a, struct command *cmd)
     refuse (a, ENOMEM, "out of memory");
 }
 
-/* Not during a recovery, which needs them. */
-static void
-hold (struct array *a)
-{
-  if (a->ops_held || !a->consistency->is_ready (a))
-    return;
-  a->ops_held = true;
-  a->parity->since = engine_now (a);
-}
-
-/* During the change nothing is stored or flushed, and reads that still need a
- * page of the checksum table have to end.  No copy may list more lost blocks
- * than there will be room for, as in array/change/grow.c.
- */
-static bool
-is_quiet (struct array *a)
-{
-  return a->ops_held && a->nr_other_ops == 0 &&
-    (a->sums == NULL || (sums_store_all (a) && sums_flush_all (a))) &&
-    a->consistency->is_idle (a) && !save_is_due (a);
-}
-
 /* ---- the record ---------------------------------------------------------- */
 
 bool
@@ -245,7 +226,8 @@ parity_begin (struct array *a, struct command **cmd, struct seat **s)
   char why[MEMBERSHIP_TEXT_LEN] = "";
   uint32_t crc;
 
-  if (p->cmd == NULL || obstacle (a, is_cancel (p->cmd)) || !is_quiet (a))
+  if (p->cmd == NULL || obstacle (a, is_cancel (p->cmd)) ||
+      !hold_is_quiet (a))
     return false;
   crc = code_parity_crc (a->sb.code, a->sb.w, a->g.k, p->to);
   *cmd = p->cmd;
@@ -263,8 +245,7 @@ parity_may_follow (struct array *a)
 {
   if (a->g.m == a->membership.shape.m)
     return true;
-  a->reads_held = true;
-  return list_empty (&a->ops);
+  return hold_reads (a);
 }
 
 /* A slot that is not there any more, or was not to be. */
@@ -320,7 +301,7 @@ parity_decided (struct array *a, const char **why)
 static void
 parity_turn (struct array *a)
 {
-  const struct parity *p = a->parity;
+  struct parity *p = a->parity;
   const char *what;
 
   if (p->cmd == NULL || a->change)
@@ -328,8 +309,10 @@ parity_turn (struct array *a)
   what = obstacle (a, is_cancel (p->cmd));
   if (what)
     refuse (a, EINVAL, what);
-  else if (!a->ops_held)
-    hold (a);
+  else if (!p->holds) {
+    p->holds = hold_begin (a);
+    p->since = engine_now (a);
+  }
   else if (engine_now (a) - p->since > HELD_MAX_NS)
     refuse (a, EBUSY, "operations that are under way do not end, as some "
             "member does not answer or has no space: try again");

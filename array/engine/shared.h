@@ -258,7 +258,7 @@ struct array {
     struct news news;
   } idle;
   bool ops_held;                /* no operation begins except reads:
-                                 * array/change/parity.c */
+                                 * array/change/hold.c */
   bool reads_held;              /* nor do these */
   struct pool op_pool, xfer_pool, line_pool, part_pool, ticket_pool;
   struct pool store_pool;

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-#include "array/change/standby.h"
 #include "array/request/blocking.h"
+#include "array/request/standby.h"
 
 static void
 post (struct request *r)

@@ -8,9 +8,9 @@
 
 #include <errno.h>
 
-#include "array/change/standby.h"
 #include "array/io/superblock.h"
 #include "array/open/live.h"
+#include "array/request/standby.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/change/standby.h"
+#include "array/request/standby.h"
 #include "array/seats/seat.h"
 #include "tests/engine-array.h"
 
