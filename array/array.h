@@ -120,16 +120,27 @@ extern int array_spare (struct array *a, struct member *target,
  */
 extern int array_add_parity (struct array *a, struct member *target,
                              char why[ARRAY_WHY_LEN]);
+/* Add a data member: k grows by one, rows move meanwhile, and then the array is
+ * larger.  The target becomes a spare first, and stays one if the rest fails.
+ * Takes over target, also on failure.  Or the spare of this path or uuid.
+ */
+extern int array_widen (struct array *a, struct member *target,
+                        char why[ARRAY_WHY_LEN]);
+extern int array_widen_to (struct array *a, const char *spare,
+                           char why[ARRAY_WHY_LEN]);
+extern bool array_has_spare (struct array *a, const char *which);
 /* Would that be refused now?  0, or EINVAL and why. */
-extern int array_may_add_parity (struct array *a, char why[ARRAY_WHY_LEN]);
-enum array_parity_command {
-  ARRAY_PARITY_CANCEL,          /* take it back, as long as it is not filled */
-  ARRAY_PARITY_PAUSE,           /* do not fill it, also after a restart */
-  ARRAY_PARITY_RESUME,
+extern int array_may_add (struct array *a, bool data,
+                          char why[ARRAY_WHY_LEN]);
+/* What becomes of the member that is added, for data or parity. */
+enum array_shape_command {
+  ARRAY_SHAPE_CANCEL,           /* take it back, as long as it holds nothing */
+  ARRAY_SHAPE_PAUSE,            /* do not fill it, also after a restart */
+  ARRAY_SHAPE_RESUME,
 };
-extern int array_parity_control (struct array *a,
-                                 enum array_parity_command command,
-                                 char why[ARRAY_WHY_LEN]);
+extern int array_shape_control (struct array *a, bool data,
+                                enum array_shape_command command,
+                                char why[ARRAY_WHY_LEN]);
 /* A member that was taken out or was missing is back: bring it up to date.
  * m: the member, open for writing and taken over, also on failure; or NULL if
  * the array has it open, but does not use it (array_has_idle): then path names
@@ -409,8 +420,10 @@ struct array_status {
       RESHAPE_MOVING,           /* the new member is being filled */
       RESHAPE_PAUSED,           /* by command */
       RESHAPE_WAITING,          /* why says for what */
+      RESHAPE_STOPPED,          /* likewise: nothing moves before that */
       RESHAPE_FINISHING,        /* it is filled */
     } state;
+    bool widens;                /* else parity is added */
     unsigned k, m;              /* those to be */
     uint64_t done, total;       /* bytes of a member */
     uint64_t bytes_per_second;

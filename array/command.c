@@ -12,13 +12,14 @@
 
 #include "array/change/grow.h"
 #include "array/change/join.h"
-#include "array/change/parity.h"
 #include "array/change/readd.h"
+#include "array/change/shape.h"
 #include "array/health/health.h"
 #include "array/health/outcome.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
 #include "array/request/blocking.h"
+#include "array/reshape/reshape.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/stores/copies.h"
@@ -218,12 +219,12 @@ array_spare (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
 }
 
 int
-array_may_add_parity (struct array *a, char why[ARRAY_WHY_LEN])
+array_may_add (struct array *a, bool data, char why[ARRAY_WHY_LEN])
 {
   int err;
 
   engine_lock (a);
-  err = parity_may_begin (a, why);
+  err = shape_may_begin (a, data, why);
   engine_unlock (a);
   return err;
 }
@@ -233,7 +234,7 @@ array_add_parity (struct array *a, struct member *target,
                   char why[ARRAY_WHY_LEN])
 {
   struct request r;
-  int err = array_may_add_parity (a, why);
+  int err = array_may_add (a, false, why);
 
   if (err == 0)
     err = make_writable (a, array_make_writable, why);
@@ -244,6 +245,85 @@ array_add_parity (struct array *a, struct member *target,
   request_init (&r, a, REQUEST_COMMAND);
   r.command.kind = COMMAND_PARITY;
   return add_member (&r, target, why);
+}
+
+/* The uuid of a spare that is there. */
+static bool
+find_spare (struct array *a, const char *which, uuid_bytes *uuid)
+{
+  const struct seat *s;
+  unsigned slot;
+  bool found;
+
+  engine_lock (a);
+  s = find_seat (a, which, &slot);
+  found = s && s->state == SEAT_SPARE && !s->failing;
+  if (found)
+    *uuid = s->uuid;
+  engine_unlock (a);
+  return found;
+}
+
+bool
+array_has_spare (struct array *a, const char *which)
+{
+  uuid_bytes uuid;
+
+  return find_spare (a, which, &uuid);
+}
+
+static int
+widen (struct array *a, const uuid_bytes *spare, char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_WIDEN;
+  r.command.uuid = *spare;
+  r.command.why = why;
+  return request_block (&r);
+}
+
+int
+array_widen_to (struct array *a, const char *spare, char why[ARRAY_WHY_LEN])
+{
+  uuid_bytes uuid;
+  int err = array_may_add (a, true, why);
+
+  if (err == 0)
+    err = make_writable (a, array_make_writable, why);
+  if (err)
+    return err;
+  if (find_spare (a, spare, &uuid))
+    return widen (a, &uuid, why);
+  snprintf (why, ARRAY_WHY_LEN, "%s: no such spare", spare);
+  return EINVAL;
+}
+
+int
+array_widen (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+  int err = array_may_add (a, true, why);
+
+  if (err == 0)
+    err = make_writable (a, array_make_writable, why);
+  if (err) {
+    member_close (target);
+    return err;
+  }
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_SPARE;
+  err = add_member (&r, target, why);
+  if (err)
+    return err;
+  err = widen (a, &r.command.uuid, why);
+  if (err) {
+    const size_t len = strlen (why);
+
+    snprintf (why + len, ARRAY_WHY_LEN - len, "; it is a spare now");
+  }
+  return err;
 }
 
 bool
@@ -387,7 +467,7 @@ is_busy (struct array *a, unsigned reasons)
   return join_find_spare (a, &slot) != NULL ||
     (!a->failed &&
      ((a->writable && ((pass_is_wanted (a) && !paused) || a->change ||
-                       a->change_wanted)) ||
+                       a->change_wanted || reshape_goes_on (a))) ||
       (scrub_is_running (a) && !paused) ||
       (a->resumes && (work_waits (a) || (a->open_wanted && !a->writable))) ||
       (reasons & ARRAY_WHY_STALLED)));
@@ -440,31 +520,32 @@ save (struct array *a, char why[ARRAY_WHY_LEN])
 }
 
 static int
-cancel_parity (struct array *a, char why[ARRAY_WHY_LEN])
+cancel_shape (struct array *a, bool data, char why[ARRAY_WHY_LEN])
 {
   struct request r;
 
   request_init (&r, a, REQUEST_COMMAND);
-  r.command.kind = COMMAND_PARITY_CANCEL;
+  r.command.kind = data ? COMMAND_WIDEN_CANCEL : COMMAND_PARITY_CANCEL;
   r.command.why = why;
   return request_block (&r);
 }
 
 int
-array_parity_control (struct array *a, enum array_parity_command command,
-                      char why[ARRAY_WHY_LEN])
+array_shape_control (struct array *a, bool data,
+                     enum array_shape_command command,
+                     char why[ARRAY_WHY_LEN])
 {
   int err;
 
   engine_lock (a);
-  err = parity_is_added (a, why);
+  err = shape_is_added (a, data, why);
   engine_unlock (a);
   if (err == 0)
     err = make_writable (a, array_make_writable, why);
-  if (err || command == ARRAY_PARITY_CANCEL)
-    return err ? err : cancel_parity (a, why);
+  if (err || command == ARRAY_SHAPE_CANCEL)
+    return err ? err : cancel_shape (a, data, why);
   engine_lock (a);
-  err = parity_pause (a, command == ARRAY_PARITY_PAUSE, why);
+  err = shape_pause (a, data, command == ARRAY_SHAPE_PAUSE, why);
   engine_unlock (a);
   return err ? err : save (a, why);
 }

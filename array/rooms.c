@@ -7,7 +7,7 @@
 #include "array/cache/idle.h"
 #include "array/change/change.h"
 #include "array/change/grow.h"
-#include "array/change/parity.h"
+#include "array/change/shape.h"
 #include "array/dirty/dirty.h"
 #include "array/health/event.h"
 #include "array/io/superblock.h"
@@ -15,6 +15,7 @@
 #include "array/ops/repair.h"
 #include "array/passes/pass.h"
 #include "array/request/writeback.h"
+#include "array/reshape/reshape.h"
 #include "array/rooms.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
@@ -27,9 +28,10 @@
  * that asks for one: a window with nothing to copy does so at once.
  */
 const struct room *const rooms[] = {
-  &room_watch, &room_change, &room_passes, &room_parity, &room_request,
-  &room_journal, &room_sums, &room_ops, &room_scrub, &room_grow, &room_io,
-  &room_dirty, &room_health, &room_seats, &room_cache, &room_idle, NULL
+  &room_watch, &room_change, &room_passes, &room_shape, &room_reshape,
+  &room_request, &room_journal, &room_sums, &room_ops, &room_scrub, &room_grow,
+  &room_io, &room_dirty, &room_health, &room_seats, &room_cache, &room_idle,
+  NULL
 };
 
 static void

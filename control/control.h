@@ -52,7 +52,7 @@ struct control_ops {
                 char why[ARRAY_WHY_LEN]);
   int (*add_parity) (void *opaque, const char *path, unsigned flags,
                      char why[ARRAY_WHY_LEN]);
-  int (*parity_control) (void *opaque, enum array_parity_command command,
+  int (*parity_control) (void *opaque, enum array_shape_command command,
                          char why[ARRAY_WHY_LEN]);
   /* *full: it is rebuilt in full. */
   int (*readd) (void *opaque, const char *which, bool *full,

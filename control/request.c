@@ -98,10 +98,10 @@ run_add_parity (const struct request_env *env, const struct args *a)
 {
   static const struct {
     const char *name;
-    enum array_parity_command command;
+    enum array_shape_command command;
   } actions[] = {
-    { "cancel", ARRAY_PARITY_CANCEL }, { "pause", ARRAY_PARITY_PAUSE },
-    { "resume", ARRAY_PARITY_RESUME },
+    { "cancel", ARRAY_SHAPE_CANCEL }, { "pause", ARRAY_SHAPE_PAUSE },
+    { "resume", ARRAY_SHAPE_RESUME },
   };
   char why[ARRAY_WHY_LEN] = "";
 

@@ -268,7 +268,8 @@ sb_is_reshaped (const struct superblock *sb)
 {
   const struct record *r = &sb->record;
 
-  return sb->g.fixed != 0 || r->self.widening || r->base.k != r->self.k ||
+  return sb->g.fixed != 0 || r->self.widening || r->base.widening ||
+    r->parent.widening || r->base.k != r->self.k ||
     r->base.m != r->self.m || r->parent.k != r->self.k ||
     r->parent.m != r->self.m;
 }

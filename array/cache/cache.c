@@ -11,6 +11,7 @@
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
+#include "array/engine/place.h"
 #include "common/plant.h"
 
 /* The old and new content of every role, at most: a write that decodes reads
@@ -35,10 +36,11 @@ cache_min_len (const struct geometry *g)
   return (uint64_t) cell_len_of (g) * (3 * cells_per_op (g) + 2 * g->k);
 }
 
+/* With this many data roles. */
 static size_t
-line_size (const struct array *a)
+line_size (unsigned k)
 {
-  return sizeof (struct line) + a->g.k * sizeof (struct line_cell);
+  return sizeof (struct line) + k * sizeof (struct line_cell);
 }
 
 /* What operations may take of it. */
@@ -68,7 +70,9 @@ cache_size (struct array *a, uint64_t len)
   a->nr_buckets = 64;
   while (a->nr_buckets < a->nr_cells)
     a->nr_buckets *= 2;
-  pool_init (&a->line_pool, line_size (a), line_size (a));
+  a->line_roles = a->g.k;
+  pool_init (&a->line_pool, line_size (a->g.k + LINE_MAX_ADDED),
+             line_size (a->g.k));
   pool_init (&a->part_pool, sizeof (struct cell), sizeof (struct cell));
   tickets_init (a);
   list_init (&a->dirty);
@@ -476,6 +480,45 @@ drop_clean (struct array *a, struct line *line)
   }
 }
 
+void
+line_drop_clean (struct array *a, struct line *line)
+{
+  drop_clean (a, line);
+  line_settle (a, line);
+}
+
+bool
+line_cells_get (struct array *a, struct cell *cell[])
+{
+  if (a->nr_held + a->g.k > a->max_held || !make_free (a, a->g.k))
+    return false;
+  for (unsigned r = 0; r < a->g.k; r++)
+    cell[r] = pop_cell (a);
+  a->nr_held += a->g.k;
+  return true;
+}
+
+void
+line_cells_put (struct array *a, struct cell *cell[])
+{
+  a->nr_held -= a->g.k;
+  for (unsigned r = 0; r < a->g.k; r++)
+    cell_put (a, cell[r]);
+}
+
+void
+line_fill (struct array *a, struct line *line, struct cell *cell[])
+{
+  const uint16_t all = block_mask (0, a->cell_blocks);
+
+  drop_all (a, line);
+  leave_list (a, line);
+  for (unsigned r = 0; r < a->g.k; r++)
+    line->cell[r] = (struct line_cell) { .c = cell[r], .valid = all,
+                                         .dirty = all };
+  line->nr_cells = a->g.k;
+}
+
 bool
 line_reserve_cell (struct array *a, struct line *line, unsigned role)
 {
@@ -523,6 +566,20 @@ line_reserve_cell (struct array *a, struct line *line, unsigned role)
 
 /* ---- the room ------------------------------------------------------------ */
 
+/* Lines that there are may have one data role more now. */
+static void
+cache_reshaped (struct array *a)
+{
+  const size_t added = MAX (a->g.k, a->line_roles) - a->line_roles;
+
+  for (unsigned b = 0; added && b < a->nr_buckets; b++)
+    for (struct line *line = a->bucket[b]; line; line = line->hash_next)
+      memset (&line->cell[a->line_roles], 0, added * sizeof line->cell[0]);
+  a->line_roles = a->g.k;
+  a->line_pool.clear = line_size (a->g.k);
+  share_cells (a);
+}
+
 /* Counted here, not at each change: there are at most some thousand dirty
  * lines, and status is rarely asked for.
  */
@@ -549,5 +606,5 @@ cache_status (const struct array *a, struct array_status *st)
 }
 
 const struct room room_cache = {
-  .free = cache_free, .status = cache_status, .reshaped = share_cells,
+  .free = cache_free, .status = cache_status, .reshaped = cache_reshaped,
 };

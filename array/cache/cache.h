@@ -64,8 +64,11 @@ struct line {
   struct list waiters;          /* struct waiter: run when any field above
                                  * changed for the better */
   struct list tickets;          /* flushes that wait for its dirty data */
-  struct line_cell cell[];      /* k */
+  struct line_cell cell[];      /* k, and room for those that may be added */
 };
+
+/* Data roles that may be added to k before the next start. */
+#define LINE_MAX_ADDED 8u
 
 extern const struct room room_cache;
 
@@ -152,8 +155,23 @@ line_out_now (struct array *a, struct line *line)
 extern bool line_reserve_cell (struct array *a, struct line *line,
                                unsigned role);
 
+/* k cells, of the new content of all of a line that is read from others first.
+ * They count as held.  False if too many are: wait on a->cell_waiters.
+ */
+extern bool line_cells_get (struct array *a, struct cell *cell[]);
+extern void line_cells_put (struct array *a, struct cell *cell[]);
+
+/* They are its content now, and newer than what the members have.  Nothing uses
+ * the line, which is clean: what it had is dropped.
+ */
+extern void line_fill (struct array *a, struct line *line,
+                       struct cell *cell[]);
+
 /* Mark the line as used: it can't be taken as clean. */
 extern void line_hold (struct array *a, struct line *line);
+
+/* Forget the content of a line, where it is neither dirty nor in use. */
+extern void line_drop_clean (struct array *a, struct line *line);
 
 /* Forget the content of one role, which must not be busy. */
 extern void line_drop_cell (struct array *a, struct line *line,

@@ -20,6 +20,9 @@ enum command_kind {
   COMMAND_SPARE,                /* target becomes a spare */
   COMMAND_PARITY,               /* target is one more, for parity */
   COMMAND_PARITY_CANCEL,        /* that slot is taken back */
+  COMMAND_WIDEN,                /* the spare of this uuid is one more, for
+                                 * data */
+  COMMAND_WIDEN_CANCEL,         /* that slot is taken back */
 };
 
 struct command {

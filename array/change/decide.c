@@ -9,8 +9,8 @@
 #include "array/change/grow.h"
 #include "array/change/internal.h"
 #include "array/change/join.h"
-#include "array/change/parity.h"
 #include "array/change/readd.h"
+#include "array/change/shape.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/health/fail.h"
@@ -155,7 +155,8 @@ start_command (struct array *a, struct command *cmd)
     await_seat (a, cmd, join_spare (a, cmd, why), why);
     break;
   case COMMAND_PARITY: case COMMAND_PARITY_CANCEL:
-    parity_start (a, cmd);
+  case COMMAND_WIDEN: case COMMAND_WIDEN_CANCEL:
+    shape_start (a, cmd);
     break;
   }
 }
@@ -225,15 +226,15 @@ start_grow (struct array *a)
 }
 
 static bool
-start_parity (struct array *a)
+start_shape (struct array *a)
 {
   struct command *cmd;
   struct seat *s;
   struct change *c;
 
-  if (!parity_begin (a, &cmd, &s))
+  if (!shape_begin (a, &cmd, &s))
     return false;
-  c = change_new (a, CHANGE_PARITY, cmd);
+  c = change_new (a, CHANGE_SHAPE, cmd);
   c->begun = true;
   c->seat = s;
   return true;
@@ -243,11 +244,18 @@ start_parity (struct array *a)
  * force, and needs a quorum of its base too.  If the base has other members,
  * fewer may be lost than normal: m members that were just rebuilt could not
  * go.  One more record, with this one as its base, says that it was in force.
+ * So it is where an array is not widened any more: it may be opened by versions
+ * that do not know of that when no record says it (W12).
  */
 static bool
 start_confirm (struct array *a)
 {
   const struct record *r = &a->membership.cur;
+
+  if (r->base.widening && !r->self.widening && !shape_is_busy (a)) {
+    change_new (a, CHANGE_CONFIRM, NULL);
+    return true;
+  }
 
   for (unsigned i = 0; i < 2; i++)
     if (r->self.active.w[i] != r->base.active.w[i] &&
@@ -292,7 +300,7 @@ change_turn (struct array *a)
       start_command (a, list_item (l, struct command, link));
     else if (!a->writable || a->failed ||
              (!start_drop (a) && !start_activate (a) && !start_confirm (a) &&
-              !start_spare (a) && !start_parity (a) && !start_grow (a)))
+              !start_spare (a) && !start_shape (a) && !start_grow (a)))
       return;
     if (a->change)
       change_step (a, &a->change->waiter);

@@ -76,6 +76,9 @@ grow_obstacle (const struct array *a)
   if (a->sb.record.self.first)
     return "parity is being added: wait until that has ended (gpuraid wait), "
       "or take the slot back (gpuraid add-parity CONTROL cancel)";
+  if (a->g.widening)
+    return "a data member is being added: wait until that has ended (gpuraid "
+      "wait)";
   if (a->lost_slots)
     return "a slot has no active member: replace it, or take it again, first";
   if (a->irregular_slots)
@@ -91,7 +94,7 @@ grow_obstacle (const struct array *a)
 static const char *
 obstacle (const struct array *a)
 {
-  return a->ops_held ? "parity is being added: wait until that has ended" :
+  return a->ops_held ? "a member is being added: wait until that has ended" :
     grow_obstacle (a);
 }
 

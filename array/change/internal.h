@@ -18,7 +18,8 @@ enum change_kind {
   CHANGE_SPARE,                 /* a spare becomes a target */
   CHANGE_ACTIVATE,              /* rebuilt targets become active */
   CHANGE_GROW,                  /* with a larger data area */
-  CHANGE_PARITY,                /* with one more slot, or without it */
+  CHANGE_SHAPE,                 /* with one more slot, or without it; or the
+                                 * array is widened */
   CHANGE_CONFIRM,               /* repeat, with the last record as its base */
 };
 
@@ -27,7 +28,7 @@ struct change {
   enum change_kind kind;
   struct command *command;      /* or NULL */
   struct seat *seat;            /* CHANGE_REMOVE, CHANGE_TARGET, CHANGE_SPARE,
-                                 * CHANGE_PARITY: or NULL */
+                                 * CHANGE_SHAPE: or NULL */
   unsigned slot;                /* CHANGE_SPARE */
   unsigned dev;                 /* CHANGE_FORGET */
   struct device_set devs;       /* CHANGE_ACTIVATE */
@@ -46,5 +47,22 @@ extern struct change *change_new (struct array *a, enum change_kind kind,
 extern void change_step (struct array *a, struct waiter *w);
 /* In each turn. */
 extern void change_follow (struct array *a);
+
+/* array/change/new-member.c: a spare that becomes one more data member.  It has
+ * that slot already; when this is freed it is a spare as before, unless it is
+ * active now.
+ */
+struct new_member;
+extern struct new_member *new_member (struct array *a, struct seat *s);
+extern void new_member_free (struct new_member *nm);    /* NULL is allowed */
+extern struct seat *new_member_seat (const struct new_member *nm);
+/* It has failed, or is used otherwise; NULL: it goes on. */
+extern const char *new_member_problem (const struct new_member *nm);
+/* Prepare it, in each turn.  True when all is durable. */
+extern bool new_member_is_ready (struct array *a, struct new_member *nm);
+/* Then, with nothing under way, in each turn: the journal begins anew on all
+ * members, and it.  True when that is durable.
+ */
+extern bool new_member_joins (struct array *a, struct new_member *nm);
 
 #endif

@@ -23,8 +23,8 @@
 #include "array/change/grow.h"
 #include "array/change/internal.h"
 #include "array/change/join.h"
-#include "array/change/parity.h"
 #include "array/change/readd.h"
+#include "array/change/shape.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
@@ -111,7 +111,7 @@ apply (struct array *a)
     tell_dropped (a);
   memcpy (a->sb.device, a->membership.device, sizeof a->sb.device);
   a->sb.record = a->membership.cur;
-  parity_follow (a);
+  shape_follow (a);
   for (unsigned i = 0; i < a->nr_seats; i++)
     seat_follow (a, a->seat[i]);
   seats_changed (a);
@@ -146,8 +146,8 @@ apply (struct array *a)
     dirty_clear_missed (a);
   engine_run_waiters (a, &a->change_waiters);
   engine_run_waiters (a, &a->cell_waiters);
-  if (c->kind == CHANGE_PARITY) {
-    error = parity_decided (a, &why);
+  if (c->kind == CHANGE_SHAPE) {
+    error = shape_decided (a, &why);
     command_end (a, c->command, error, why);
   }
   else if (c->kind == CHANGE_TARGET && c->seat->state != SEAT_TARGET &&
@@ -164,7 +164,7 @@ apply (struct array *a)
 static void
 end (struct array *a)
 {
-  a->change->ended = !parity_may_follow (a);
+  a->change->ended = !shape_may_follow (a);
   if (!a->change->ended)
     apply (a);
 }
@@ -186,8 +186,8 @@ give_up (struct array *a, int error, const char *why)
   a->change = NULL;
   if (c->kind == CHANGE_GROW)
     grow_decided (a);
-  if (c->kind == CHANGE_PARITY)
-    (void) parity_decided (a, &ignored);
+  if (c->kind == CHANGE_SHAPE)
+    (void) shape_decided (a, &ignored);
   engine_run_waiters (a, &a->change_waiters);
   command_end (a, c->command, error, why);
 }
@@ -337,7 +337,7 @@ begin (struct array *a, char *why)
     return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
   case CHANGE_SPARE:
     return membership_begin_use_spare (ms, c->seat->dev, c->slot, why);
-  case CHANGE_TARGET: case CHANGE_GROW: case CHANGE_PARITY:
+  case CHANGE_TARGET: case CHANGE_GROW: case CHANGE_SHAPE:
     return 0;           /* begun where the seat, or the shape, is known */
   }
   return -1;

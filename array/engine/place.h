@@ -44,20 +44,59 @@ line_of_row (const struct array *a, uint64_t row)
   return pos / a->g.chunk * a->nr_bands + pos % a->g.chunk / a->cell_len;
 }
 
+/* Is this row in the window that is being moved?  Clients' requests do not find
+ * it there yet (line_piece), but operations on its line are of the new one.
+ */
+static inline bool
+row_moves (const struct array *a, uint64_t row)
+{
+  return a->g.widening && row >= a->g.frontier && row < a->moving.end;
+}
+
+/* Is a window under way, or about to be? */
+static inline bool
+rows_move (const struct array *a)
+{
+  return a->moving.to > 0;
+}
+
+/* Do writers wait for it that would change some of [off, off + len)? */
+static inline bool
+bytes_move (const struct array *a, uint64_t off, uint64_t len)
+{
+  return off < a->moving.to && off + len > a->moving.from;
+}
+
+/* The geometry of lines, while the array is widened. */
+static inline struct geometry
+place_of_lines (const struct array *a)
+{
+  struct geometry g = a->g;
+
+  g.frontier = MAX (g.frontier, a->moving.end);
+  return g;
+}
+
 /* The slot of a role in a line, and back.  All of a line has one geometry. */
 static inline unsigned
 line_slot (const struct array *a, uint64_t no, unsigned role)
 {
-  if (a->g.widening)
-    return reshape_slot (&a->g, line_row (a, no), role);
+  if (a->g.widening) {
+    const struct geometry g = place_of_lines (a);
+
+    return reshape_slot (&g, line_row (a, no), role);
+  }
   return layout_slot (&a->g, line_stripe (a, no), role);
 }
 
 static inline unsigned
 line_role (const struct array *a, uint64_t no, unsigned slot)
 {
-  if (a->g.widening)
-    return reshape_role (&a->g, line_row (a, no), slot);
+  if (a->g.widening) {
+    const struct geometry g = place_of_lines (a);
+
+    return reshape_role (&g, line_row (a, no), slot);
+  }
   return layout_role (&a->g, line_stripe (a, no), slot);
 }
 
@@ -67,14 +106,16 @@ line_role (const struct array *a, uint64_t no, unsigned slot)
 static inline uint64_t
 line_zeroes (const struct array *a, uint64_t no)
 {
-  return a->g.widening ? reshape_zeroes (&a->g, line_row (a, no)) : 0;
+  return row_moves (a, line_row (a, no)) ? 0 :
+    reshape_zeroes (&a->g, line_row (a, no));
 }
 
 /* An old line without data: nothing reads it. */
 static inline bool
 line_is_dead (const struct array *a, uint64_t no)
 {
-  return a->g.widening && reshape_is_dead (&a->g, line_row (a, no));
+  return a->g.widening && !row_moves (a, line_row (a, no)) &&
+    reshape_is_dead (&a->g, line_row (a, no));
 }
 
 /* A run of bytes of the array that lies in one cell. */

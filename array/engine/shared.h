@@ -175,8 +175,9 @@ struct array {
   struct superblock sb;         /* devices and record belong to
                                  * array/change/run.c, how far the array has
                                  * grown to array/change/grow.c */
-  struct geometry g;            /* likewise the size; m and fixed belong to
-                                 * array/change/parity.c */
+  struct geometry g;            /* likewise the size; k, m and fixed belong to
+                                 * array/change/shape.c, frontier to
+                                 * array/journal/ */
   unsigned n;                   /* k + m, likewise */
   struct data_place *_Atomic data_place;        /* seats/unlocked.h: where data
                                  * lies; NULL: it moves.  Read by any thread */
@@ -240,6 +241,7 @@ struct array {
   struct line *_Atomic *bucket;         /* read by any thread */
   unsigned nr_buckets;          /* a power of two */
   uint64_t nr_lines;
+  unsigned line_roles;          /* k, as lines have it */
   struct list dirty;            /* lines, oldest first */
   unsigned nr_dirty;
   unsigned nr_stuck;            /* lines */
@@ -260,6 +262,18 @@ struct array {
   bool ops_held;                /* no operation begins except reads:
                                  * array/change/hold.c */
   bool reads_held;              /* nor do these */
+  struct moving {               /* array/reshape/: rows [g.frontier, end) are
+                                 * being moved, in a window */
+    uint64_t end;               /* at most g.frontier: there is no window */
+    bool placed;                /* all of it is written: a header that frees it
+                                 * moves the frontier */
+    bool alone;                 /* it is over rows that count: through the
+                                 * journal, with all else held */
+    bool reads;                 /* op_read is called for it: never held */
+    uint64_t from, to;          /* bytes of the array: writers wait while there
+                                 * is a window; to 0: there is none */
+    struct list waiters;        /* these */
+  } moving;
   struct pool op_pool, xfer_pool, line_pool, part_pool, ticket_pool;
   struct pool store_pool;
   struct pools memory_pools;    /* of whole blocks */
@@ -391,7 +405,8 @@ struct array {
   } outcome;
 
   struct grow *grow;            /* array/change/grow.c */
-  struct parity *parity;        /* array/change/parity.c */
+  struct shape *shape;          /* array/change/shape.c */
+  struct reshape *reshape;      /* array/reshape/ */
 
   /* Rebuild and resync: array/passes/pass.c; repairs: array/ops/repair.c. */
   struct pass *pass;

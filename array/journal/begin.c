@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/place.h"
 #include "array/io/flush.h"
 #include "array/journal/internal.h"
 #include "array/ops/logged.h"
@@ -54,6 +55,8 @@ static bool
 may_be_direct (const struct array *a, const struct journal *j,
                const struct logged *lg)
 {
+  if (row_moves (a, lg->row))   /* over rows that are dead; or alone */
+    return !a->moving.alone && !lg->zeroes;
   if (a->sums == NULL || !op_is_bulk (lg->op))
     return false;
   if (!op_is_first_write (a, lg->op) && !PLANTED ("direct-not-first"))
@@ -113,14 +116,21 @@ add_withdrawn (struct array *a, struct journal *j, struct txn *t)
   return true;
 }
 
-/* zeroes: no others. */
+/* zeroes: no others.  What moves, or what does not, as the first one. */
 static void
 add_gathered (struct array *a, struct journal *j, struct txn *t, bool zeroes)
 {
+  bool first = t->nr_ops == 0;
+
   list_for_each (l, &j->gathered) {
     struct logged *lg = list_item (l, struct logged, link);
 
     if (lg->withdrawn || (zeroes && !lg->zeroes))
+      continue;
+    if (first)
+      t->moves = row_moves (a, lg->row);
+    first = false;
+    if (row_moves (a, lg->row) != t->moves)
       continue;
     lg->direct = may_be_direct (a, j, lg);
     if (op_is_outdated (a, lg->op) && !PLANTED ("journal-old-plan"))

@@ -66,7 +66,7 @@ header_written (struct array *a, struct store *st)
 void
 ring_headers_write (struct array *a, uint64_t session,
                     struct list *live, const struct txn *stays,
-                    uint64_t next_seq, struct waiter *w)
+                    uint64_t next_seq, uint64_t frontier, struct waiter *w)
 {
   a->ring_waiter = w;
   a->ring_headers = 1;
@@ -80,7 +80,8 @@ ring_headers_write (struct array *a, uint64_t session,
     st = store_new (a, s, header_written);
     add_header (a, st, (struct ring_header) {
         .session = session, .seq = stays ? stays->seq : next_seq,
-        .place = ring_place (&s->ring, s->ring_free) });
+        .place = ring_place (&s->ring, s->ring_free),
+        .frontier = frontier });
     a->ring_headers++;
     store_start (a, st);
   }
@@ -161,7 +162,7 @@ allocate_more (struct array *a, struct seat *s)
 bool
 ring_allocate (struct array *a, struct seat *s, struct waiter *w)
 {
-  if (s->failing || s->ring_allocated == a->sb.l.ring_len)
+  if (s->failing || s->ring_allocated >= a->sb.l.ring_len)
     return true;
   /* One at a time: w is on the list while one is under way. */
   list_move (list_empty (&a->ring_waiters) && !allocate_more (a, s) ?
@@ -200,7 +201,8 @@ ring_headers_begin (struct array *a, bool (*which) (const struct seat *s),
     for (unsigned j = 0; j < (PLANTED ("ring-one-header") ? 1 : 2); j++)
       add_header (a, st, (struct ring_header) {
           .session = session, .seq = next_seq,
-          .place = ring_place (&s->ring, s->ring.head) });
+          .place = ring_place (&s->ring, s->ring.head),
+          .frontier = a->g.frontier });
     store_start (a, st);
   }
   return all;

@@ -21,7 +21,8 @@ struct txn;
  */
 extern void ring_headers_write (struct array *a, uint64_t session,
                                 struct list *live, const struct txn *stays,
-                                uint64_t next_seq, struct waiter *w);
+                                uint64_t next_seq, uint64_t frontier,
+                                struct waiter *w);
 /* Then: the space that they free may be used. */
 extern void ring_headers_take (struct array *a);
 

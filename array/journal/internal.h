@@ -39,7 +39,10 @@ struct journal {
   struct zeroed zeroed;         /* by these */
   uint64_t nr_direct;           /* blocks of one member: theirs, at most */
   bool freeing;                 /* headers are being written */
+  uint64_t frontier;            /* that they have */
   bool behind_marked;           /* likewise, or were: which were behind */
+  bool anew;                    /* all rings are being begun, and that of: */
+  const struct seat *also;      /* or NULL */
   uint64_t last_commit;         /* ns */
   struct waiter flush_waiter, free_waiter;
   struct list ready_waiters;

@@ -192,12 +192,31 @@ is_half_full (const struct array *a, const struct journal *j)
   return false;
 }
 
+/* A header is to move the frontier. */
+static bool
+window_is_placed (const struct array *a)
+{
+  return a->moving.placed && a->moving.end > a->g.frontier;
+}
+
+/* What is freed now, and was before, has all of the window: W6. */
+static bool
+frees_window (const struct array *a, const struct journal *j)
+{
+  if (!window_is_placed (a))
+    return false;
+  list_for_each (l, &j->live)
+    if (txn_at (l)->moves && !txn_at (l)->freeing)
+      return PLANTED ("widen-frontier-early");
+  return true;
+}
+
 static bool
 wants_space (struct array *a, const struct journal *j)
 {
   return !PLANTED ("journal-never-freed") &&
     (j->full || a->stopping || journal_is_held (a) || is_half_full (a, j) ||
-     engine_now (a) - j->last_commit > IDLE_NS);
+     window_is_placed (a) || engine_now (a) - j->last_commit > IDLE_NS);
 }
 
 /* The headers are durable on all active members (R4). */
@@ -211,6 +230,7 @@ freed (struct array *a, struct waiter *w)
   j->freeing = j->full = false;
   if (a->failed)
     return;
+  a->g.frontier = j->frontier;
   ring_headers_take (a);
   list_for_each (l, &j->live) {
     struct txn *t = txn_at (l);
@@ -258,10 +278,10 @@ static void
 free_some (struct array *a, struct journal *j)
 {
   const struct txn *stays = NULL;
-  bool any = false;
+  bool any = false, moves;
 
-  if (j->freeing || list_empty (&j->live) || !wants_space (a, j) ||
-      !change_is_over (a, NULL))
+  if (j->freeing || (list_empty (&j->live) && !window_is_placed (a)) ||
+      !wants_space (a, j) || !change_is_over (a, NULL))
     return;
   if (a->sums)
     store_sums (a, j);
@@ -275,10 +295,12 @@ free_some (struct array *a, struct journal *j)
     }
     any = true;
   }
-  if (any) {
+  moves = frees_window (a, j);
+  if (any || moves) {
     j->freeing = true;
+    j->frontier = moves ? a->moving.end : a->g.frontier;
     ring_headers_write (a, j->session, &j->live, stays, j->next_seq,
-                        &j->free_waiter);
+                        j->frontier, &j->free_waiter);
     if (PLANTED ("journal-reused-early"))
       ring_headers_take (a);
   }
@@ -438,13 +460,33 @@ journal_may_activate (struct array *a)
 }
 
 static bool
+is_anew (const struct seat *s)
+{
+  return s->state == SEAT_ACTIVE || s == s->a->journal->also;
+}
+
+static bool
+journal_begin_rings (struct array *a, const struct seat *also)
+{
+  struct journal *j = a->journal;
+
+  for (unsigned i = 0; !j->anew && i < a->nr_seats; i++)
+    if (a->seat[i]->state == SEAT_ACTIVE || a->seat[i] == also)
+      a->seat[i]->ring_state = RING_UNKNOWN;
+  j->anew = true;
+  j->also = also;
+  j->anew = !ring_headers_begin (a, is_anew, j->session, j->next_seq);
+  return !j->anew;
+}
+
+static bool
 journal_is_ready (const struct array *a)
 {
   return a->journal->ready;
 }
 
 /* No transaction begins before what the last one writes directly is there.  A
- * change of m holds them for a while only (array/change/parity.c).
+ * change of the shape holds them for a while only (array/change/shape.c).
  */
 static bool
 journal_is_stuck (const struct array *a)
@@ -529,6 +571,7 @@ const struct consistency_ops consistency_journal = {
   .may_leave = journal_may_leave,
   .may_join = journal_may_join,
   .may_activate = journal_may_activate,
+  .begin_rings = journal_begin_rings,
   .may_close = sums_may_close,
   .turn = journal_turn,
   .is_ready = journal_is_ready,

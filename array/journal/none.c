@@ -56,6 +56,12 @@ may_activate (struct array *a)
 }
 
 static bool
+no_rings (struct array *a, const struct seat *also)
+{
+  return true;
+}
+
+static bool
 always (const struct array *a)
 {
   return true;
@@ -96,6 +102,7 @@ const struct consistency_ops consistency_none = {
   .may_leave = dirty_all_missed,
   .may_join = dirty_store_all,
   .may_activate = may_activate,
+  .begin_rings = no_rings,
   .may_close = sums_may_close,
   .turn = none_turn,
   .is_ready = always,

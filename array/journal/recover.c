@@ -395,6 +395,52 @@ write_direct (struct array *a, struct recovery *rec)
   return c->next_run == rec->replay.nr_runs && c->in_flight == 0;
 }
 
+/* The i-th entry of a row that a live transaction has moved; NULL: there are no
+ * more.
+ */
+static const struct journal_entry *
+moved_entry (const struct array *a, const struct recovery *rec, unsigned i)
+{
+  for (unsigned j = 0; j < a->nr_seats; j++)
+    for (unsigned n = 0; rec->has_ring[j] && n < rec->ring[j].nr_records;
+         n++) {
+      const struct journal_record *r = &rec->ring[j].record[n].r;
+
+      if (r->move_rows == 0 || r->seq < rec->replay.tail)
+        continue;
+      if (i < r->nr_entries)
+        return &r->entry[i];
+      i -= r->nr_entries;
+    }
+  return NULL;
+}
+
+/* A place of a page may be bad, as the power failed while it was stored; and
+ * all that says what it lacks may be records of rows that were moved directly,
+ * which nothing else reads.  The fresh headers end that, so such pages are
+ * loaded now, and what is bad will be stored anew (W10).  False: it waits.
+ */
+static bool
+load_moved (struct array *a, struct recovery *rec)
+{
+  struct carry *c = &a->journal->carry;
+  const struct journal_entry *e;
+
+  while (a->sums && a->g.widening &&
+         (e = moved_entry (a, rec, c->next_run)) != NULL) {
+    if (!sums_pin (a, &c->pin, e->first_block, e->nr_blocks, LOW_BITS (a->n),
+                   &c->waiter))
+      return false;
+    sums_unpin (a, &c->pin);
+    c->next_run++;
+    if (sums_any_doubtful (a)) {
+      list_move (&a->pause_waiters, &c->waiter.link);
+      return false;
+    }
+  }
+  return true;
+}
+
 void
 recover_give_up (struct array *a)
 {
@@ -458,6 +504,9 @@ work (struct array *a, struct recovery *rec)
     return mark_missed (a, rec);
   case PLACE:
     return place_some (a, rec);
+  case PAGES:
+    c->waiter.run = wake;
+    return PLANTED ("widen-torn-left") || load_moved (a, rec);
   case LIST:
     c->waiter.run = wake;
     return save_wanted (a, &c->waiter);
@@ -498,6 +547,10 @@ begin_next (struct array *a, struct recovery *rec)
     if (c->nr_unlisted > 0)
       log_notice ("%" PRIu64 " rows are lost, and can't be listed: there are "
                   "too many", c->nr_unlisted);
+    rec->phase = PAGES;
+    c->next_run = 0;
+    break;
+  case PAGES:
     rec->phase = LIST;
     break;
   case LIST:

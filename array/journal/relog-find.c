@@ -196,6 +196,10 @@ make_record (struct relog *rl, const struct ring_record *like)
   r->seq = like->r.seq;
   r->dev = rl->seat->dev;
   r->participants = like->r.participants;
+  if (!PLANTED ("widen-relog-unmoved")) {
+    r->move_first = like->r.move_first;
+    r->move_rows = like->r.move_rows;
+  }
   memcpy (r->place_of, like->r.place_of, sizeof r->place_of);
   r->place = r->place_of[r->dev];
   r->nr_blocks = rl->nr_missing;

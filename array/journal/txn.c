@@ -271,12 +271,12 @@ reserve (const struct txn *t, const struct ring *ring)
 
 /* If all that is direct has to be withdrawn, a record that zeroes it takes at
  * most a quarter of the reserve, and fits wherever it begins.  Of each
- * rect there may be two entries, on two pages.
+ * rect there may be two entries, on two pages.  What moves never is.
  */
 static bool
 may_be_withdrawn (const struct txn *t, const struct ring *ring)
 {
-  return t->nr_direct_rects == 0 ||
+  return t->nr_direct_rects == 0 || t->moves ||
     journal_header_blocks (2 * t->nr_direct_rects, 0) <=
     MAX (1, reserve (t, ring) / 4);
 }
@@ -291,7 +291,8 @@ all_fit (const struct txn *t, uint32_t max_blocks)
     const struct ring *ring = &rec->seat->ring;
     const uint32_t nr = record_blocks (rec);
 
-    if (nr + rec->nr_direct > max_blocks ||
+    /* A recovery does not read what was moved directly. */
+    if (nr + (t->moves ? 0 : rec->nr_direct) > max_blocks ||
         ((!ring_find (ring, nr, &pos) ||
           !ring_leaves (ring, pos, nr, reserve (t, ring))) &&
          !PLANTED ("journal-no-room")) || !may_be_withdrawn (t, ring))
@@ -333,7 +334,7 @@ txn_direct_blocks (const struct txn *t)
 {
   uint32_t nr = 0;
 
-  for (unsigned i = 0; i < t->nr_records; i++)
+  for (unsigned i = 0; !t->moves && i < t->nr_records; i++)
     nr = MAX (nr, t->record[i].nr_direct);
   return nr;
 }
@@ -431,6 +432,10 @@ take_places (struct txn *t, uint64_t session)
     r->dev = t->record[i].seat->dev;
     r->place = place[r->dev];
     r->participants = participants;
+    if (t->moves) {
+      r->move_first = t->a->g.frontier;
+      r->move_rows = t->a->moving.end - t->a->g.frontier;
+    }
     memcpy (r->place_of, place, sizeof place);
   }
 }

@@ -56,6 +56,8 @@ struct txn {
   bool any_direct;              /* some operation is written directly */
   uint32_t nr_direct_rects;     /* of these */
   bool takes_reserve;           /* it may use all of the ring: it zeroes */
+  bool moves;                   /* all of its rows: they are of the window that
+                                 * is being moved; else none is */
   struct zeroed_rows *zeroed;   /* the rows that it zeroes */
   unsigned nr_zeroed;
   struct txn_regions *regions;

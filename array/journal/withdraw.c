@@ -22,7 +22,8 @@ withdraw_is_due (const struct array *a, const struct txn *t)
 {
   unsigned nr_ops = 0, nr_xfers = 0;
 
-  if (!t->any_direct || t->phase != TXN_WRITING || !op_zero_waits (a))
+  if (!t->any_direct || t->moves || t->phase != TXN_WRITING ||
+      !op_zero_waits (a))
     return false;
   list_for_each (l, &t->ops) {
     const struct logged *lg = list_item (l, struct logged, link);

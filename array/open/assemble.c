@@ -354,8 +354,8 @@ check_key (const char *key, uint64_t given, uint64_t is)
   return -1;
 }
 
-/* Parity may be added, or taken back: the m of before does until no record has
- * it any more.
+/* A member may be added, or taken back: the k and m of before do until no
+ * record has them any more.
  */
 static int
 check_m (const struct config *c, const struct superblock *sb)
@@ -366,12 +366,22 @@ check_m (const struct config *c, const struct superblock *sb)
     check_key ("m", c->m, sb->g.m);
 }
 
+static int
+check_k (const struct config *c, const struct superblock *sb)
+{
+  const struct record *r = &sb->record;
+
+  if (c->k == 0 || c->k == r->base.k || c->k == r->parent.k ||
+      (r->self.widening && c->k + 1 == sb->g.k))
+    return 0;
+  return check_key ("k", c->k, sb->g.k);
+}
+
 /* Check the given keys against those of the array. */
 static int
 check_keys (const struct config *c, const struct superblock *sb)
 {
-  if ((c->k && check_key ("k", c->k, sb->g.k) == -1) ||
-      check_m (c, sb) == -1 ||
+  if (check_k (c, sb) == -1 || check_m (c, sb) == -1 ||
       (c->chunk && check_key ("chunk", c->chunk, sb->g.chunk) == -1) ||
       (c->size && !(sb->l.nr_grown && c->size < sb->g.size) &&
        check_key ("size", c->size, sb->g.size) == -1) ||
@@ -397,24 +407,10 @@ check_keys (const struct config *c, const struct superblock *sb)
   return 0;
 }
 
-/* There are rules for the record of an array that is widened, but nothing
- * moves its rows, or reads them while they move.
- */
-static bool
-is_widened (const struct record *r)
-{
-  return r->self.widening || r->base.k != r->self.k ||
-    r->parent.k != r->self.k;
-}
-
 /* Check that this version can serve such an array. */
 static int
-check_version (const struct superblock *sb, const char *path)
+check_version (const struct superblock *sb)
 {
-  if (is_widened (&sb->record)) {
-    log_error ("%s: made by a newer version of gpuraid", path);
-    return -1;
-  }
   if (sb->matrix_crc !=
       code_parity_crc (sb->code, sb->w, sb->g.k, sb->g.m)) {
     log_error ("the array was made with another generator matrix");
@@ -498,7 +494,7 @@ decide (const struct config *c, struct assembly *a,
                rem->len ? ")" : "");
     return -1;
   }
-  if (check_version (&d->sb, a->found[0].name) == -1 ||
+  if (check_version (&d->sb) == -1 ||
       check_keys (c, &d->sb) == -1)
     return -1;
   a->sb = d->sb;

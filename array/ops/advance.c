@@ -14,6 +14,7 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/ops/internal.h"
+#include "array/replay/recovery.h"
 #include "common/plant.h"
 
 bool
@@ -86,12 +87,28 @@ waiting (struct array *a, struct op *op)
   return true;
 }
 
+/* It was decided again which rows have moved: what it reads is somewhere
+ * else.
+ */
+static bool
+has_no_place (const struct array *a, const struct op *op)
+{
+  return op->type->kind == OP_READ && !op->undecided &&
+    op->decision != recover_decision (a) && op->frontier != a->g.frontier &&
+    !PLANTED ("widen-read-kept");
+}
+
 static bool
 planning (struct array *a, struct op *op)
 {
   if (op->type->kind != OP_READ && a->failed &&
       !PLANTED ("member-failed-writes")) {
     give_up (a, op);
+    return true;
+  }
+  if (has_no_place (a, op)) {
+    op->error = ECANCELED;
+    op->phase = OP_DONE;
     return true;
   }
   if (!is_marked (a, op) || !op_pin_sums (a, op))

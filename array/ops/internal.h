@@ -109,6 +109,7 @@ struct op {
   bool proven;                  /* OP_FIX: whatever the checksums of want say */
   struct scrubbed *scrubbed;    /* OP_SCRUB */
   unsigned decision;            /* recover_decision, as last planned */
+  uint64_t frontier;            /* of the array, when it was made */
   bool reads_journal;           /* a read goes to a ring */
   uint16_t replay;              /* OP_FIX: these blocks from the journal, in
                                  * place */
@@ -347,6 +348,7 @@ struct repair {
   uint64_t no, roles;
   unsigned b0, nr;
   unsigned nr_wrong;            /* blocks that had another checksum */
+  bool old;                     /* they are of an old row */
 };
 
 /* array/ops/read.c: end the pinned reads of a line that have not begun. */

@@ -41,10 +41,13 @@ op_has_credit (const struct array *a)
   return has_credit (a, OP_OUT, a->op_cells);
 }
 
+/* What moves rows goes on: it holds the others. */
 static bool
-is_held (const struct array *a, enum op_kind kind)
+is_held (const struct array *a, enum op_kind kind, const struct line *line)
 {
-  return (kind == OP_READ ? a->reads_held : a->ops_held) &&
+  if (kind == OP_READ)
+    return a->reads_held && !a->moving.reads && !PLANTED ("parity-not-held");
+  return a->ops_held && !(line && row_moves (a, line_row (a, line->no))) &&
     !PLANTED ("parity-not-held");
 }
 
@@ -104,7 +107,7 @@ op_new (struct array *a, const struct op_type *type, struct line *line)
   const unsigned credit = credit_of (a, kind, line, &parts);
   struct op *op;
 
-  if (is_held (a, kind) || !has_credit (a, kind, credit))
+  if (is_held (a, kind, line) || !has_credit (a, kind, credit))
     return NULL;
   op = pool_get (&a->op_pool);
   if (op == NULL)
@@ -120,6 +123,7 @@ op_new (struct array *a, const struct op_type *type, struct line *line)
   list_append (&a->ops, &op->link);
   list_init (&op->zeroing);
   op->log.op = op;
+  op->frontier = a->g.frontier;
   for (unsigned r = 0; r < a->n; r++)
     memset (&op->role[r], 0, offsetof (struct op_role, wrong_crc));
   list_init (&op->log.link);

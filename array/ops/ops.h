@@ -62,7 +62,8 @@ extern void op_read_pinned (struct op *op);
 extern void op_read_more (struct op *op, uint64_t want, unsigned b0,
                           unsigned nr);
 /* Copy a wanted role's bytes, starting at cell_off in its cell.  Any thread,
- * once it has ended.  0, EIO if some of it is lost, or ECANCELED.
+ * once it has ended.  0, EIO if some of it is lost, or ECANCELED: see above; or
+ * a recovery has found that the line has another geometry.
  */
 extern int op_copy (const struct op *op, unsigned role, uint32_t cell_off,
                     uint32_t len, uint8_t *buf);

@@ -11,6 +11,7 @@
 #include "array/engine/state.h"
 #include "array/ops/internal.h"
 #include "array/ops/repair.h"
+#include "common/plant.h"
 
 #define MAX_IN_FLIGHT 8u
 
@@ -29,6 +30,22 @@ repair_done (struct array *a, const struct fixed *f)
 }
 
 static void
+drop (struct array *a, struct repair *rp)
+{
+  list_remove (&rp->link);
+  a->nr_repairs--;
+  free (rp);
+}
+
+/* Its row has moved since, or is about to. */
+static bool
+is_outdated (const struct array *a, const struct repair *rp)
+{
+  return a->g.widening && !PLANTED ("widen-repair-kept") &&
+    (line_is_dead (a, rp->no) || (line_zeroes (a, rp->no) != 0) != rp->old);
+}
+
+static void
 repair_turn (struct array *a)
 {
   if (list_empty (&a->repairs) || !array_may_write (a) || a->stopping ||
@@ -38,6 +55,10 @@ repair_turn (struct array *a)
     struct repair *rp = list_item (l, struct repair, link);
     struct line *line;
 
+    if (is_outdated (a, rp)) {
+      drop (a, rp);
+      continue;
+    }
     if (a->repairs_in_flight >= MAX_IN_FLIGHT)
       return;
     line = line_get (a, rp->no);
@@ -82,11 +103,8 @@ repair_reshaped (struct array *a)
     struct repair *rp = list_item (l, struct repair, link);
 
     rp->roles &= LOW_BITS (a->n);
-    if (rp->roles == 0) {
-      list_remove (&rp->link);
-      a->nr_repairs--;
-      free (rp);
-    }
+    if (rp->roles == 0)
+      drop (a, rp);
   }
 }
 

@@ -43,6 +43,7 @@ repair_add (struct array *a, uint64_t no, uint64_t roles,
   rp->b0 = b0;
   rp->nr = nr;
   rp->nr_wrong = nr_wrong;
+  rp->old = line_zeroes (a, no) != 0;
   a->nr_repairs++;
   list_append (&a->repairs, &rp->link);
 }

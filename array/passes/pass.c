@@ -257,7 +257,7 @@ pass_turn (struct array *a)
     return;
   if (p->paused)
     rest (p, a);
-  else if (p->phase == PASS_IDLE)
+  else if (p->phase == PASS_IDLE && !rows_move (a))
     begin_window (a, p);
   if (p->phase == PASS_PREPARING && !p->paused && p->kind->prepare (a, p))
     p->phase = PASS_COPYING;

@@ -15,6 +15,8 @@ struct recovery {
   uint64_t *missed;             /* where records of members that are behind
                                  * do not count, a bit per region; NULL: none
                                  * is; owned */
+  uint64_t frontier;            /* while the array is widened: the greatest of
+                                 * the headers */
   struct replay replay;
   unsigned nr_decisions;
   uint64_t newest;              /* that any of them saw: what is before it met
@@ -31,6 +33,8 @@ struct recovery {
     RELOG_FLUSH,                /* until then it may be decided again */
     MARK,                       /* what slots that are not active miss */
     PLACE,
+    PAGES,                      /* of rows that were moved, of the checksum
+                                 * table: are loaded */
     LIST,                       /* of what is lost: until it is durable */
     STORE,                      /* pages of the checksum table */
     PLACE_FLUSH,

@@ -55,12 +55,14 @@ recover_decide_now (struct array *a, struct recovery *rec)
 {
   struct replay_member member[MAX_SEATS];
   bool decided_for[MAX_SEATS] = { false };
+  struct geometry g = a->g;
   struct replay replay;
   struct replay_input in = {
-    .g = &a->g, .member = member, .bad = rec->bad, .nr_bad = rec->nr_bad,
+    .g = &g, .member = member, .bad = rec->bad, .nr_bad = rec->nr_bad,
     .known = rec->newest,
   };
 
+  g.frontier = rec->frontier;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     decided_for[i] = is_current (a->seat[i]) && rec->has_ring[i];
     if (decided_for[i])
@@ -90,6 +92,7 @@ recover_decide_now (struct array *a, struct recovery *rec)
   }
   replay_free (&rec->replay);
   rec->replay = replay;
+  a->g.frontier = replay.frontier;
   rec->newest = MAX (rec->newest, replay.newest);
   rec->nr_decisions++;
   return RECOVER_DECIDED;
@@ -208,6 +211,25 @@ read_rings (struct array *a, struct recovery *rec)
   return 0;
 }
 
+/* Without a header it is not known which rows have moved. */
+static int
+find_frontier (const struct array *a, struct recovery *rec)
+{
+  bool found = !a->g.widening;
+
+  for (unsigned i = 0; a->g.widening && i < a->nr_seats; i++)
+    if (rec->has_ring[i] && rec->ring[i].begun) {
+      found = true;
+      rec->frontier = MAX (rec->frontier, rec->ring[i].header.frontier);
+    }
+  if (!found || rec->frontier % a->cell_blocks != 0) {
+    log_error ("the array is being widened, and no member's journal says how "
+               "far");
+    return -1;
+  }
+  return 0;
+}
+
 bool
 recover_ring_behind (const struct array *a)
 {
@@ -230,7 +252,7 @@ recover_init (struct array *a,
     log_error ("calloc: %m");
     return -1;
   }
-  if (read_rings (a, rec) == -1)
+  if (read_rings (a, rec) == -1 || find_frontier (a, rec) == -1)
     return -1;
   if (recover_ring_behind (a) && (rec->missed = find_missed (a)) == NULL)
     return -1;

@@ -356,7 +356,8 @@ read_start (struct array *a, struct request *r)
     unsigned nr;
 
     f.buf = r->buf + pos;
-    f.all_ops = large || r->all_ops || needs_decoding (a, r, f.no);
+    f.all_ops = large || r->all_ops || a->g.widening ||
+      needs_decoding (a, r, f.no);
     f.pinned = false;
     if (op_zeroes (a, f.no, f.no + 1)) {
       wait = &a->zero_waiters;
@@ -415,6 +416,11 @@ read_look (struct array *a, struct request *r)
 void
 read_commit (struct array *a, struct request *r)
 {
-  r->error = steps_put (a, r->step, r->nr_steps);
+  const int error = steps_put (a, r->step, r->nr_steps);
+
+  if (error == ECANCELED)
+    r->batch_end = r->pos;
+  else
+    r->error = error;
   r->all_ops = false;
 }

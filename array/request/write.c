@@ -165,6 +165,10 @@ write_start (struct array *a, struct request *r, uint64_t limit)
       .cell_off = p.cell_off, .len = p.len,
       .buf = r->buf ? r->buf + pos : NULL,
     };
+    if (bytes_move (a, r->off + pos, p.len)) {
+      wait = &a->moving.waiters;
+      break;
+    }
     if (!reserve (a, r, s, &wait))
       break;
     r->nr_steps++;
@@ -223,7 +227,7 @@ is_full (const struct array *a, const struct line *line)
 {
   const uint16_t all = block_mask (0, a->cell_blocks);
 
-  for (unsigned r = 0; r < a->g.k; r++)
+  for (unsigned r = 0; r < line_nr_data (a, line->no); r++)
     if (line->cell[r].dirty != all)
       return false;
   return true;

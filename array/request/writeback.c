@@ -11,6 +11,7 @@
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/ops/ops.h"
 #include "array/request/space-retry.h"
@@ -71,6 +72,13 @@ relieve (struct array *a)
   }
 }
 
+/* No operation begins but what moves rows. */
+static bool
+is_held (const struct array *a, const struct line *line)
+{
+  return a->ops_held && !row_moves (a, line_row (a, line->no));
+}
+
 static void
 start_lines (struct array *a)
 {
@@ -79,7 +87,7 @@ start_lines (struct array *a)
   list_for_each (l, &a->out) {
     struct line *line = list_item (l, struct line, out_link);
 
-    if (!op_may_write (a, line))
+    if (!op_may_write (a, line) || is_held (a, line))
       continue;
     list_remove (&line->out_link);
     if (!op_out (a, line)) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "array/cache/cache.h"
+#include "array/change/shape.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/health/health.h"
@@ -344,6 +345,12 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
               "paused: resume or stop it" : sc->interrupted ?
               "interrupted: it goes on when the array is written to; or stop "
               "it" : "running already: gpuraid status shows how far");
+    return EINVAL;
+  }
+  if (a->g.widening || shape_is_busy (a)) {
+    snprintf (why, ARRAY_WHY_LEN, "a member is being added%s",
+              a->g.widening ? ", and rows move: wait until that has ended "
+              "(gpuraid wait)" : ": try again");
     return EINVAL;
   }
   sums_verify_begin (a);

@@ -248,14 +248,19 @@ extern void sums_page_damaged (struct array *a, struct sums_page *p,
 /* A crash interrupted the first write to it. */
 extern bool sums_is_first_write (const struct array *a,
                                  const struct sums_page *p);
-/* Was nothing stored there yet?  Where the cursor has passed pages were, in
- * both places; and a member that came back was written to before.
+/* Was nothing stored there yet, that counts?  Where the cursor has passed pages
+ * were, in both places; and a member that came back was written to before.  A
+ * slot that is added for data has nothing in old rows.
  */
 static inline bool
 sums_is_ahead (const struct sums_page *p, const struct seat *s)
 {
-  return s->state == SEAT_TARGET && !s->by_bitmap &&
-    s->cursor <= sums_page_pos (p);
+  const struct geometry *g = &s->a->g;
+
+  return (s->state == SEAT_TARGET && !s->by_bitmap &&
+          s->cursor <= sums_page_pos (p)) ||
+    (g->widening && s->slot == s->a->n - 1 &&
+     sums_page_pos (p) >= g->frontier * BLOCK_LEN);
 }
 
 /* Without a journal, a page that no active member has: may this one of a target

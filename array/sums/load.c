@@ -85,6 +85,15 @@ take_places (struct array *a, struct load *ld)
 
   for (unsigned i = 0; i < 2; i++)
     is[i] = decode_place (a, ld, i, &page[i]);
+  /* An added slot's, of which nothing counts: it is made anew before some does
+   * (sums_has_own_page).
+   */
+  if (ahead && ld->seat->state == SEAT_ACTIVE &&
+      (is[0] != PLACE_GOOD || is[1] != PLACE_GOOD)) {
+    p->counter[ld->slot] = p->seq[ld->slot] = 0;
+    sums_set_all (p, ld->slot, (struct table_entry) { 0, 0 });
+    return;
+  }
   if (is[0] != PLACE_GOOD && is[1] != PLACE_GOOD) {
     p->counter[ld->slot] = 0;
     p->seq[ld->slot] = 0;

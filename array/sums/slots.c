@@ -2,8 +2,7 @@
  * one less.
  *
  * Threads without the lock look at the entries of a page at any time, so what
- * was there stays where it is.  They never ask for those of a slot that was
- * added: it has parity alone.
+ * was there stays where it is.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

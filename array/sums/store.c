@@ -47,12 +47,18 @@ sums_store (struct array *a, uint64_t seq)
 }
 
 bool
+sums_any_doubtful (const struct array *a)
+{
+  return a->sums && !list_empty (&a->sums->doubtful);
+}
+
+bool
 sums_store_all (struct array *a)
 {
-  if (sums_oldest (a) == UINT64_MAX)
-    return true;
-  sums_store (a, SUMS_NO_SEQ);
-  return false;
+  if (sums_oldest (a) != UINT64_MAX)
+    sums_store (a, SUMS_NO_SEQ);
+  /* What is doubtful is to be stored too. */
+  return sums_oldest (a) == UINT64_MAX && !sums_any_doubtful (a);
 }
 
 void

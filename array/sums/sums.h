@@ -132,6 +132,13 @@ extern void sums_change (struct array *a, struct sums_pin *pin,
 extern void sums_store_both (struct array *a, struct sums_pin *pin,
                              unsigned slot, uint64_t row, uint64_t seq);
 
+/* A slot that was added: where the other slots' pages were written, is its own
+ * too, in both places, with the seq of the newest transaction?  Of all pages of
+ * the pin.  False: it waits, until they are stored; w is run.
+ */
+extern bool sums_has_own_page (struct array *a, struct sums_pin *pin,
+                               unsigned slot, struct waiter *w);
+
 /* All slots of nr rows have become zeroes. */
 extern void sums_change_zero (struct array *a, struct sums_pin *pin,
                               uint64_t row, uint64_t nr, uint64_t seq);
@@ -167,6 +174,11 @@ extern bool sums_in_memory (const struct array *a, uint64_t row,
 extern uint64_t sums_oldest (const struct array *a);
 /* Store all pages that transactions up to seq have changed. */
 extern void sums_store (struct array *a, uint64_t seq);
+
+/* Is one in memory of which a place is bad?  In the next turn it counts among
+ * those that have changed.
+ */
+extern bool sums_any_doubtful (const struct array *a);
 
 /* Store all that have changed.  True when nothing is left; call it in each
  * turn.

@@ -41,13 +41,13 @@ ops_fail (void *opaque, const char *which, bool *already,
 }
 
 static int
-ops_parity_control (void *opaque, enum array_parity_command command,
+ops_parity_control (void *opaque, enum array_shape_command command,
                     char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
   const int err = check_writable (ca->array, why);
 
-  return err ? err : array_parity_control (ca->array, command, why);
+  return err ? err : array_shape_control (ca->array, false, command, why);
 }
 
 static int

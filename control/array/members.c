@@ -261,7 +261,7 @@ add_member (const struct control_array *ca, const struct purpose *p,
   }
   err = check_names (ca->array, p->which, path, why);
   if (err == 0 && p->parity)
-    err = array_may_add_parity (ca->array, why);
+    err = array_may_add (ca->array, false, why);
   if (err)
     return err;
   if (!is_closed (ca->array, path, why))

@@ -164,7 +164,7 @@ fake_add_parity (void *opaque, const char *new_path, unsigned flags,
 }
 
 static int
-fake_parity_control (void *opaque, enum array_parity_command command,
+fake_parity_control (void *opaque, enum array_shape_command command,
                      char why[ARRAY_WHY_LEN])
 {
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);

@@ -42,7 +42,7 @@ struct fake {
   bool any_room;
   bool full;                    /* what readd says */
   enum array_scrub_command scrub;
-  enum array_parity_command parity;
+  enum array_shape_command parity;
   bool paused;                  /* the rebuild */
   uint64_t rate;
   unsigned nr_commands;

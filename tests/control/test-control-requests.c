@@ -233,11 +233,11 @@ test_commands (void **state)
   assert_string_equal (fake.new_path, "/p");
   assert_true (fake.force);
   assert_ok ("{\"command\":\"add-parity\",\"action\":\"pause\"}");
-  assert_int_equal (fake.parity, ARRAY_PARITY_PAUSE);
+  assert_int_equal (fake.parity, ARRAY_SHAPE_PAUSE);
   assert_ok ("{\"command\":\"add-parity\",\"action\":\"resume\"}");
-  assert_int_equal (fake.parity, ARRAY_PARITY_RESUME);
+  assert_int_equal (fake.parity, ARRAY_SHAPE_RESUME);
   assert_ok ("{\"command\":\"add-parity\",\"action\":\"cancel\"}");
-  assert_int_equal (fake.parity, ARRAY_PARITY_CANCEL);
+  assert_int_equal (fake.parity, ARRAY_SHAPE_CANCEL);
   assert_refused ("{\"command\":\"add-parity\"}", "which new member?");
   assert_refused ("{\"command\":\"add-parity\",\"action\":\"stop\"}",
                   "no such action");

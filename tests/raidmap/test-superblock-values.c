@@ -329,9 +329,13 @@ test_widened (void **state)
   REFUSED (TAKEN_BACK; NAMED (parent, 4, false));
 
   /* It has ended. */
-  ACCEPTED (WIDENED; sb.g.widening = sb.record.self.widening = false;
-            sb.g.size = sb.l.data_len * 5; sb.incompat = 0;
-            NAMED (parent, 5, true); NAMED (base, 5, true));
+#define ENDED                                                   \
+  sb.g.widening = sb.record.self.widening = false;              \
+  sb.g.size = sb.l.data_len * 5
+  ACCEPTED (WIDENED; ENDED; NAMED (parent, 5, true); NAMED (base, 5, true));
+  assert_true (back.record.base.widening);
+  ACCEPTED (WIDENED; ENDED; sb.incompat = 0;
+            NAMED (parent, 5, false); NAMED (base, 5, false));
   assert_false (back.record.base.widening);
 
   /* A data slot was never all there was. */

@@ -327,7 +327,7 @@ sim_array_note_shape (struct sim_array *sa)
   const uint64_t had = sa->written ? sa->l.data_len / BLOCK_LEN : 0;
   const uint64_t has = sa->a->sb.l.data_len / BLOCK_LEN;
 
-  if (sa->g.m != sa->a->g.m)
+  if (sa->g.m != sa->a->g.m || sa->g.k != sa->a->g.k)
     sim_array_end_check (sa);
   sa->l = sa->a->sb.l;
   sa->g = sa->a->g;

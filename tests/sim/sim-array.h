@@ -223,6 +223,9 @@ extern void sim_array_note_shape (struct sim_array *sa);
  */
 extern int sim_array_add_parity (struct sim_array *sa, unsigned disk);
 extern int sim_array_cancel_parity (struct sim_array *sa);
+/* The same for data; the disk becomes a spare first. */
+extern int sim_array_widen (struct sim_array *sa, unsigned disk);
+extern int sim_array_cancel_widen (struct sim_array *sa);
 extern void sim_array_init_parity (struct sim_request *q, struct sim_array *sa,
                                    unsigned disk);
 

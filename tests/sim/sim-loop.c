@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "array/engine/place.h"
 #include "common/bytes/crc32c.h"
 #include "tests/sim/sim-array.h"
 
@@ -60,6 +61,7 @@ static void
 note_written (struct sim_array *sa, const struct io *io)
 {
   const struct array *a = sa->a;
+  const struct geometry g = place_of_lines (a);
   uint64_t pos;
 
   if (io->kind == IO_READ || io->kind == IO_FLUSH)
@@ -69,7 +71,7 @@ note_written (struct sim_array *sa, const struct io *io)
       for (uint64_t off = 0; off < io->len; off += BLOCK_LEN)
         if (find_data (&sa->l, io->off + off, &pos))
           sa->written[pos / BLOCK_LEN] |=
-            BIT (layout_role (&a->g, pos / a->g.chunk, a->seat[i]->slot));
+            BIT (reshape_role (&g, pos / BLOCK_LEN, a->seat[i]->slot));
 }
 
 static void

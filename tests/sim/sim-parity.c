@@ -9,30 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "raidmap/layout/reshape.h"
 #include "tests/sim/sim-array.h"
 
-/* The chunk of a role. */
-static const uint8_t *
-chunk_at (const struct sim_array *sa, struct sim_disk *const *at,
-          uint64_t stripe, unsigned role)
+static uint64_t
+row_of (const struct sim_array *sa, uint64_t stripe, unsigned b)
 {
-  const unsigned slot = layout_slot (&sa->g, stripe, role);
-
-  assert (at[slot] != NULL);
-  return at[slot]->image +
-    layout_data_off (&sa->l, stripe * sa->g.chunk);
+  return stripe * (sa->g.chunk / BLOCK_LEN) + b;
 }
 
-/* Blocks [b0, b0 + nr) of it; what was never written reads as zeroes. */
+/* Blocks [b0, b0 + nr) of a role; what was never written reads as zeroes. */
 static bool
 get_blocks (struct sim_array *sa, struct sim_disk *const *at, uint64_t stripe,
             unsigned role, unsigned b0, unsigned nr, uint8_t *buf)
 {
-  const unsigned slot = layout_slot (&sa->g, stripe, role);
-  const uint64_t row = stripe * (sa->g.chunk / BLOCK_LEN) + b0;
+  const uint64_t row = row_of (sa, stripe, b0);
+  const unsigned slot = reshape_slot (&sa->g, row, role);
   bool right = true;
 
-  memcpy (buf, chunk_at (sa, at, stripe, role) + (size_t) b0 * BLOCK_LEN,
+  if (reshape_zeroes (&sa->g, row) & BIT (role)) {
+    memset (buf, 0, (size_t) nr * BLOCK_LEN);
+    return true;
+  }
+  assert (at[slot] != NULL);
+  memcpy (buf, at[slot]->image + layout_data_off (&sa->l, row * BLOCK_LEN),
           (size_t) nr * BLOCK_LEN);
   for (unsigned i = 0; i < nr; i++) {
     if (table_kind (sim_array_entry (sa, at[slot], slot, row + i)) ==
@@ -95,7 +95,7 @@ blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
       if (!get_blocks (sa, at, stripe, r, b0, nr, cell)) {
         snprintf (why, why_len, "stripe %" PRIu64 ": role %u (slot %u), "
                   "block %u: another checksum", stripe, r,
-                  layout_slot (&sa->g, stripe, r), b0);
+                  reshape_slot (&sa->g, row_of (sa, stripe, b0), r), b0);
         return false;
       }
       cell += len;
@@ -120,7 +120,8 @@ blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
       if (!right || cell[j] != out[i][j]) {
         snprintf (why, why_len, "stripe %" PRIu64 ": role %u (slot %u) does "
                   "not fit the others at byte %zu of the chunk%s", stripe, r,
-                  layout_slot (&sa->g, stripe, r), b0 * BLOCK_LEN + j,
+                  reshape_slot (&sa->g, row_of (sa, stripe, b0), r),
+                  b0 * BLOCK_LEN + j,
                   right ? "" : " (another checksum)");
         return false;
       }
@@ -138,18 +139,17 @@ is_lost (struct sim_array *sa, const struct sim_disk *d, unsigned slot,
      !sim_array_sum_is_right (sa, d, slot, row));
 }
 
-/* Roles that the table calls lost, or whose block has rotted. */
+/* Roles of a row that can be looked at: neither lost in the table nor rotted.
+ */
 static uint64_t
-lost_at (struct sim_array *sa, struct sim_disk *const *at, uint64_t stripe,
-         unsigned b)
+good_roles (struct sim_array *sa, struct sim_disk *const *at, uint64_t row)
 {
-  const uint64_t row = stripe * (sa->g.chunk / BLOCK_LEN) + b;
-  uint64_t roles = 0;
+  uint64_t roles = reshape_zeroes (&sa->g, row);
 
   for (unsigned slot = 0; slot < sa->g.k + sa->g.m; slot++)
-    if (at[slot] && is_lost (sa, at[slot], slot, row))
-      roles |= BIT (layout_role (&sa->g, stripe, slot));
-  return roles;
+    if (at[slot] && !is_lost (sa, at[slot], slot, row))
+      roles |= BIT (reshape_role (&sa->g, row, slot));
+  return reshape_is_dead (&sa->g, row) ? 0 : roles;
 }
 
 bool
@@ -158,29 +158,22 @@ sim_array_rows_are_right (struct sim_array *sa, struct sim_disk *const *at,
                           void *opaque, char *why, size_t why_len)
 {
   const unsigned per_stripe = sa->g.chunk / BLOCK_LEN;
-  unsigned b, end;
+  const uint64_t nr_rows = sa->l.data_len / BLOCK_LEN;
+  uint64_t row, end;
 
   init_check (sa);
   sa->look++;
-  for (uint64_t stripe = 0; stripe < sa->nr_stripes; stripe++) {
-    uint64_t there = 0;
+  for (row = 0; row < nr_rows; row = end) {
+    const uint64_t mask = roles (opaque, row) & good_roles (sa, at, row);
 
-    for (unsigned slot = 0; slot < sa->g.k + sa->g.m; slot++)
-      if (at[slot])
-        there |= BIT (layout_role (&sa->g, stripe, slot));
-    for (b = 0; b < per_stripe; b = end) {
-      const uint64_t row = stripe * per_stripe;
-      const uint64_t mask = roles (opaque, row + b) & there &
-        ~lost_at (sa, at, stripe, b);
-
-      for (end = b + 1; end < per_stripe; end++)
-        if ((roles (opaque, row + end) & there &
-             ~lost_at (sa, at, stripe, end)) != mask)
-          break;
-      if (nr_bits (mask) > sa->g.k &&
-          !blocks_are_right (sa, at, stripe, b, end - b, mask, why, why_len))
-        return false;
-    }
+    for (end = row + 1; end % per_stripe; end++)
+      if ((roles (opaque, end) & good_roles (sa, at, end)) != mask ||
+          reshape_is_old (&sa->g, end) != reshape_is_old (&sa->g, row))
+        break;
+    if (nr_bits (mask) > sa->g.k &&
+        !blocks_are_right (sa, at, row / per_stripe, row % per_stripe,
+                           end - row, mask, why, why_len))
+      return false;
   }
   return true;
 }
@@ -204,7 +197,7 @@ sim_array_image (struct sim_array *sa, uint8_t *buf)
 
   sa->look++;
   for (uint64_t off = 0; off < sa->g.size; off += p.len) {
-    layout_piece (&sa->g, off, sa->g.size - off, &p);
+    reshape_piece (&sa->g, off, sa->g.size - off, &p);
     get_blocks (sa, sa->at, p.stripe, p.role, p.chunk_off / BLOCK_LEN,
                 p.len / BLOCK_LEN, buf + off);
   }

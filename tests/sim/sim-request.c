@@ -349,7 +349,7 @@ sim_array_init_parity (struct sim_request *q, struct sim_array *sa,
 }
 
 static int
-run_parity (struct sim_request *q)
+run_shape (struct sim_request *q)
 {
   struct sim_array *sa = q->sa;
   char why[ARRAY_WHY_LEN] = "";
@@ -375,7 +375,39 @@ sim_array_add_parity (struct sim_array *sa, unsigned disk)
   struct sim_request *q = new_request ();
 
   sim_array_init_parity (q, sa, disk);
-  return run_parity (q);
+  return run_shape (q);
+}
+
+static int
+widen_to (struct sim_array *sa, const uuid_bytes *spare)
+{
+  struct sim_request *q = new_request ();
+
+  sim_command_init (q, sa, COMMAND_WIDEN);
+  q->r.command.uuid = *spare;
+  return run_shape (q);
+}
+
+int
+sim_array_widen (struct sim_array *sa, unsigned disk)
+{
+  struct sim_request *q = new_request ();
+  uuid_bytes spare;
+  int r;
+
+  sim_array_init_spare (q, sa, disk);
+  spare = q->r.command.uuid;
+  r = run_and_free (q);
+  return r ? r : widen_to (sa, &spare);
+}
+
+int
+sim_array_cancel_widen (struct sim_array *sa)
+{
+  struct sim_request *q = new_request ();
+
+  sim_command_init (q, sa, COMMAND_WIDEN_CANCEL);
+  return run_shape (q);
 }
 
 int
@@ -384,7 +416,7 @@ sim_array_cancel_parity (struct sim_array *sa)
   struct sim_request *q = new_request ();
 
   sim_command_init (q, sa, COMMAND_PARITY_CANCEL);
-  return run_parity (q);
+  return run_shape (q);
 }
 
 int

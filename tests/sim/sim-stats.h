@@ -105,6 +105,7 @@
   X (crash_relog_flush, "crashes while that is flushed")                \
   X (crash_mark, "crashes while it marks what is missed")               \
   X (crash_place, "crashes while it writes in place")                   \
+  X (crash_pages, "crashes while pages of moved rows are loaded")       \
   X (crash_list, "crashes while it lists what is lost")                 \
   X (crash_store, "crashes while it stores pages")                      \
   X (crash_place_flush, "crashes while that is flushed (in place)")     \

@@ -68,6 +68,7 @@ recovery_count_crash (const struct run *r)
   case RELOG_FLUSH: stats.crash_relog_flush++; break;
   case MARK: stats.crash_mark++; break;
   case PLACE: stats.crash_place++; break;
+  case PAGES: stats.crash_pages++; break;
   case LIST: stats.crash_list++; break;
   case STORE: stats.crash_store++; break;
   case PLACE_FLUSH: stats.crash_place_flush++; break;

@@ -154,11 +154,14 @@ test_whole_way (void **state)
   check_slots (true, false);
   check_found (first_members (nr + 1), true, false);
   assert_int_equal (decision.sb.g.size, new_size ());
-  assert_int_equal (decision.sb.incompat, 0);
+  /* Until no record says that it was widened. */
+  assert_int_equal (decision.sb.incompat, SB_INCOMPAT_RESHAPED);
   check_quorum (nr + 1, 5);
   start (first_members (nr + 1), DEGRADED_ALLOW);
   finish ();
   assert_int_equal (ms.cur.base.k, 5);
+  check_found (first_members (nr + 1), true, false);
+  assert_int_equal (decision.sb.incompat, 0);
   assert_int_equal (end (), -1);
 
   /* And once more. */

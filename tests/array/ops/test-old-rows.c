@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "array/health/lost.h"
+#include "array/reshape/internal.h"
 #include "array/seats/seat.h"
 #include "array/seats/unlocked.h"
 #include "common/bits.h"
@@ -43,6 +44,7 @@ draw (unsigned n)
 static void
 set_middle (struct sim_array *sa)
 {
+  sa->a->reshape->not_before = UINT64_MAX;      /* nothing moves */
   sa->a->g.widening = true;
   sa->a->g.frontier = frontier;
   unlocked_no_place (sa->a);

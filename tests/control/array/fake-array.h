@@ -33,7 +33,7 @@ static char *name[2];           /* of the members of the array */
 static struct {
   int make_writable, replace, fail;     /* what they return; a spare too */
   bool no_parity;
-  enum array_parity_command parity;
+  enum array_shape_command parity;
   unsigned nr_writable, nr_replace, nr_fail, nr_scrub, nr_readd;
   int closing;                  /* it is, this many times */
   bool has_idle, readonly, readd_m;
@@ -107,7 +107,7 @@ array_replace (struct array *a, const char *which, struct member *target,
 }
 
 int
-array_may_add_parity (struct array *a, char why[ARRAY_WHY_LEN])
+array_may_add (struct array *a, bool data, char why[ARRAY_WHY_LEN])
 {
   if (!fake.no_parity)
     return 0;
@@ -123,8 +123,9 @@ array_add_parity (struct array *a, struct member *target,
 }
 
 int
-array_parity_control (struct array *a, enum array_parity_command command,
-                      char why[ARRAY_WHY_LEN])
+array_shape_control (struct array *a, bool data,
+                     enum array_shape_command command,
+                     char why[ARRAY_WHY_LEN])
 {
   fake.parity = command;
   return 0;

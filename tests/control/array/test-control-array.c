@@ -208,12 +208,12 @@ test_add_parity (void **state)
   assert_string_equal (fake.which, "parity");
   unlink (made);
   assert_int_equal (control_array_ops.parity_control ((void *) &ca,
-                                                      ARRAY_PARITY_PAUSE,
+                                                      ARRAY_SHAPE_PAUSE,
                                                       why), 0);
-  assert_int_equal (fake.parity, ARRAY_PARITY_PAUSE);
+  assert_int_equal (fake.parity, ARRAY_SHAPE_PAUSE);
   fake.readonly = true;
   assert_int_equal (control_array_ops.parity_control ((void *) &ca,
-                                                      ARRAY_PARITY_CANCEL,
+                                                      ARRAY_SHAPE_CANCEL,
                                                       why), EROFS);
 }
 

@@ -1,0 +1,386 @@
+/* gpuraid: one line of a window: its chunks are read from where they are, and
+ * written to their new row.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/cache/cache.h"
+#include "array/cache/ticket.h"
+#include "array/engine/place.h"
+#include "array/engine/state.h"
+#include "array/health/lost.h"
+#include "array/ops/ops.h"
+#include "array/reshape/internal.h"
+#include "common/bytes/zeroes.h"
+#include "common/plant.h"
+
+static void step (struct array *a, struct move *mv);
+
+static void
+wake (struct array *a, struct waiter *w)
+{
+  step (a, list_item (w, struct move, waiter));
+}
+
+static void
+wait_on (struct move *mv, struct list *l)
+{
+  list_move (l, &mv->waiter.link);
+}
+
+/* ---- where it comes from ------------------------------------------------- */
+
+/* The byte of the array at the start of a role's cell, in a new row. */
+static uint64_t
+new_address (const struct array *a, uint64_t no, unsigned role)
+{
+  return (line_stripe (a, no) * a->g.k + role) * a->g.chunk +
+    no % a->nr_bands * a->cell_len;
+}
+
+/* Is there such a chunk?  Behind the last one of the old rows there is none. */
+static bool
+has_source (const struct array *a, uint64_t address)
+{
+  return address / a->g.chunk <
+    a->sb.l.data_len / a->g.chunk * (a->g.k - 1);
+}
+
+/* Is its content on the members, and will stay as it is?  Clients that
+ * would write to it wait.  False: wait on *wait; NULL: it can't be written out.
+ */
+static bool
+is_clean (struct array *a, const struct line_piece *p, struct list **wait)
+{
+  struct line *line = line_find (a, p->no);
+  const struct line_cell *lc;
+
+  *wait = NULL;
+  if (line == NULL)
+    return true;
+  lc = &line->cell[p->role];
+  if (lc->dirty == 0 && lc->busy == 0 && lc->out_blocks == 0 &&
+      lc->outdated == 0)
+    return true;
+  if (!line->stuck || line->op || lc->busy)
+    *wait = &line->waiters;
+  if (lc->dirty && list_empty (&line->out_link) && !line->stuck)
+    line_out_now (a, line);
+  return false;
+}
+
+bool
+move_sources_are_clean (struct array *a, uint64_t no, int *error,
+                        struct waiter *w)
+{
+  for (unsigned role = 0; role < a->g.k; role++) {
+    const uint64_t address = new_address (a, no, role);
+    struct line_piece p;
+    struct list *wait;
+
+    if (!has_source (a, address))
+      continue;
+    p = line_piece (a, address, a->cell_len);
+    if (is_clean (a, &p, &wait))
+      continue;
+    if (wait)
+      list_move (wait, &w->link);
+    else
+      *error = EIO;
+    return false;
+  }
+  return true;
+}
+
+/* The next of its data roles, as many as come from one line: one operation
+ * reads them, and it is over before the next one begins, as it keeps others
+ * from reading.  False: it waits, or has an error.
+ */
+static bool
+begin_read (struct array *a, struct move *mv)
+{
+  const unsigned first = mv->nr_read;
+  uint64_t roles = 0, no = 0;
+
+  mv->nr_reading = 0;
+  for (unsigned role = first; role < a->g.k; role++) {
+    const uint64_t address = new_address (a, mv->no, role);
+    struct list *wait;
+    struct line_piece p;
+
+    if (!has_source (a, address))
+      break;
+    p = line_piece (a, address, a->cell_len);
+    if (roles && p.no != no)
+      break;
+    if (!is_clean (a, &p, &wait) && !PLANTED ("widen-dirty-read")) {
+      if (wait)
+        wait_on (mv, wait);
+      else
+        mv->error = EIO;
+      return false;
+    }
+    no = p.no;
+    roles |= BIT (p.role);
+    mv->from[mv->nr_reading++] = p.role;
+  }
+  if (roles == 0) {             /* there is nothing any more */
+    mv->nr_reading = a->g.k - first;
+    return true;
+  }
+  a->moving.reads = true;
+  mv->op = op_read (a, &mv->reads, no, roles, 0, 0, a->cell_blocks);
+  a->moving.reads = false;
+  if (mv->op == NULL)
+    wait_on (mv, &a->cell_waiters);
+  return mv->op;
+}
+
+/* ---- without the array lock ---------------------------------------------- */
+
+static void
+copied (struct array *a, struct news *n)
+{
+  struct move *mv = list_item (n, struct move, news);
+
+  if (mv->op)
+    op_put (a, mv->op);
+  mv->op = NULL;
+  mv->nr_read += mv->nr_reading;
+  mv->step = mv->nr_read < a->g.k ? MOVE_READ : MOVE_FILL;
+  step (a, mv);
+}
+
+static void
+copy (struct call *c)
+{
+  struct move *mv = list_item (c, struct move, call);
+  const size_t len = mv->a->cell_len;
+
+  for (unsigned i = 0; i < mv->nr_reading; i++) {
+    uint8_t *p = mv->cell[mv->nr_read + i]->data;
+
+    if (mv->op) {
+      const int err = op_copy (mv->op, mv->from[i], 0, len, p);
+
+      if (err)
+        mv->error = err;
+    }
+    else
+      memset (p, 0, len);
+    mv->has_data = mv->has_data || !all_zeroes (p, len);
+  }
+  engine_post (mv->a, &mv->news);
+}
+
+/* ---- the steps: false if it waits ---------------------------------------- */
+
+static bool
+get_cells (struct array *a, struct move *mv)
+{
+  mv->has_cells = line_cells_get (a, mv->cell);
+  if (mv->has_cells)
+    mv->step = MOVE_READ;
+  else
+    wait_on (mv, &a->cell_waiters);
+  return mv->has_cells;
+}
+
+static bool
+read_some (struct array *a, struct move *mv)
+{
+  if (mv->op == NULL && !begin_read (a, mv))
+    return mv->error != 0;
+  if (mv->reads.pending > 0)
+    return false;
+  mv->step = MOVE_COPY;
+  engine_call (a, &mv->call);
+  return false;
+}
+
+/* Its row has no entry in the table but {0, 0}. */
+static bool
+is_unborn (struct array *a, uint64_t no)
+{
+  struct table_entry e[CELL_MAX_LEN / BLOCK_LEN];
+
+  for (unsigned slot = 0; a->sums && slot < a->n; slot++) {
+    if (!sums_peek (a, slot, line_row (a, no), a->cell_blocks, e))
+      return false;
+    for (unsigned b = 0; b < a->cell_blocks; b++)
+      if (table_kind (e[b]) != TABLE_ZERO)
+        return false;
+  }
+  return a->sums;
+}
+
+static void
+let_go (struct array *a, struct move *mv)
+{
+  if (mv->has_cells)
+    line_cells_put (a, mv->cell);
+  mv->has_cells = false;
+}
+
+/* What the line has in memory is of an old row, or nothing: nothing uses it. */
+static bool
+fill (struct array *a, struct move *mv)
+{
+  struct line *line;
+
+  if (!mv->has_data && !a->moving.alone) {
+    let_go (a, mv);
+    mv->step = MOVE_ZERO;
+    return true;
+  }
+  if (a->moving.alone)
+    a->moving.end = line_row (a, mv->no) + a->cell_blocks;
+  line = line_get (a, mv->no);
+  if (line == NULL) {
+    mv->error = ENOMEM;
+    return true;
+  }
+  lost_remove (a, mv->no, ~UINT64_C (0), ALL_BLOCKS);
+  lost_rows_remove (a, mv->no, ALL_BLOCKS);
+  line_fill (a, line, mv->cell);
+  mv->has_cells = false;
+  line_changed (a, line);
+  line_out_now (a, line);
+  mv->step = MOVE_WRITE;
+  return true;
+}
+
+/* Without a new error from here on: a write that fails takes a member out, or
+ * the array fails.
+ */
+static bool
+write_all (struct array *a, struct move *mv)
+{
+  struct line *line = line_find (a, mv->no);
+
+  if (line == NULL || (line->op == NULL && !line->is_dirty))
+    return true;
+  wait_on (mv, &line->waiters);
+  return false;
+}
+
+static bool
+zero_all (struct array *a, struct move *mv)
+{
+  const uint64_t no = mv->no;
+
+  if (mv->zeroes.pending > 0)
+    return false;
+  if (no == mv->end || (mv->end == no + 1 && is_unborn (a, no)))
+    return true;
+  if (!op_zero (a, &mv->zeroes, no, mv->end, true)) {
+    wait_on (mv, &a->cell_waiters);
+    return false;
+  }
+  mv->no = mv->end;
+  return false;
+}
+
+/* ---- from step to step --------------------------------------------------- */
+
+static void
+end (struct array *a, struct move *mv)
+{
+  list_remove (&mv->link);
+  list_remove (&mv->waiter.link);
+  let_go (a, mv);
+  mv->ended (a, mv);
+  free (mv);
+}
+
+/* The array has failed, or stops: what has not begun to be written is not. */
+static bool
+gives_up (const struct array *a, const struct move *mv)
+{
+  return a->failed ||
+    (a->stopping && mv->step < MOVE_WRITE && mv->step != MOVE_COPY);
+}
+
+static void
+step (struct array *a, struct move *mv)
+{
+  bool over = false;
+
+  list_remove (&mv->waiter.link);
+  while (!over && mv->error == 0) {
+    if (gives_up (a, mv)) {
+      mv->error = ECANCELED;
+      break;
+    }
+    switch (mv->step) {
+    case MOVE_CELLS:
+      if (!get_cells (a, mv))
+        return;
+      break;
+    case MOVE_READ:
+      if (!read_some (a, mv))
+        return;
+      break;
+    case MOVE_COPY:
+      return;
+    case MOVE_FILL:
+      (void) fill (a, mv);
+      break;
+    case MOVE_WRITE:
+      if (!write_all (a, mv))
+        return;
+      over = true;
+      break;
+    case MOVE_ZERO:
+      if (!zero_all (a, mv))
+        return;
+      over = true;
+      break;
+    }
+  }
+  /* Not before all that it has begun is over. */
+  if (mv->step == MOVE_COPY || mv->reads.pending > 0 ||
+      mv->zeroes.pending > 0)
+    return;
+  if (mv->op)
+    op_put (a, mv->op);
+  end (a, mv);
+}
+
+bool
+move_begin (struct array *a, uint64_t no, uint64_t end, bool zeroes,
+            void (*ended) (struct array *a, const struct move *mv))
+{
+  struct move *mv = calloc (1, sizeof *mv);
+
+  if (mv == NULL)
+    return false;
+  mv->a = a;
+  mv->no = no;
+  mv->end = end;
+  mv->ended = ended;
+  mv->step = zeroes ? MOVE_ZERO : MOVE_CELLS;
+  mv->waiter.run = wake;
+  list_init (&mv->waiter.link);
+  mv->reads.waiter = mv->zeroes.waiter = &mv->waiter;
+  mv->call.run = copy;
+  mv->news.run = copied;
+  a->reshape->in_flight++;
+  list_append (&a->reshape->moves, &mv->link);
+  list_move (&a->engine.ready, &mv->waiter.link);
+  return true;
+}
+
+void
+moves_go_on (struct array *a)
+{
+  list_for_each (l, &a->reshape->moves) {
+    struct move *mv = list_item (l, struct move, link);
+
+    list_move (&a->engine.ready, &mv->waiter.link);
+  }
+}
