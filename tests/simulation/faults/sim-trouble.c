@@ -146,11 +146,14 @@ spoil_blocks (struct run *r, unsigned no)
   r->spoilt |= BIT (no);
   for (unsigned n = 1 + run_below (r, 4); n > 0; n--) {
     const uint64_t b = run_below (r, l->data_len / BLOCK_LEN);
-    const uint64_t len = MIN (1 + run_below (r, 3),
-                              l->data_len / BLOCK_LEN - b) * BLOCK_LEN;
+    const uint64_t left = l->data_len / BLOCK_LEN - b;
     const uint64_t off = layout_data_off (l, b * BLOCK_LEN);
-    const uint64_t run = layout_data_run (l, b * BLOCK_LEN, len);
+    uint64_t nr = 1 + run_below (r, 3), run;
 
+    /* Drawn again, as a seed is to stay the run that it was. */
+    if (nr < left)
+      nr = 1 + run_below (r, 3);
+    run = layout_data_run (l, b * BLOCK_LEN, MIN (nr, left) * BLOCK_LEN);
     run_say (r, "%s: bad blocks at %" PRIu64 "+%" PRIu64, d->name, off, run);
     sim_disk_set_bad (d, off, run);
   }
