@@ -337,7 +337,8 @@ dribble (void *arg)
   unsigned sent = 0, rnd = seed;
 
   while (sent < 20000) {
-    unsigned n = MIN ((1 + rand_r (&rnd) % 10) * 512u, 20000 - sent);
+    const unsigned most = (1 + rand_r (&rnd) % 10) * 512;
+    const unsigned n = MIN (most, 20000 - sent);
 
     for (unsigned i = 0; i < n; ++i)
       buf[i] = (sent + i) % 251;
