@@ -488,21 +488,20 @@ line_drop_clean (struct array *a, struct line *line)
 }
 
 bool
-line_cells_get (struct array *a, struct cell *cell[])
+line_cells_get (struct array *a, struct cell *cell[], unsigned *nr)
 {
-  if (a->nr_held + a->g.k > a->max_held || !make_free (a, a->g.k))
-    return false;
-  for (unsigned r = 0; r < a->g.k; r++)
-    cell[r] = pop_cell (a);
-  a->nr_held += a->g.k;
-  return true;
+  while (*nr < a->g.k && a->nr_held < a->max_held && make_free (a, 1)) {
+    cell[(*nr)++] = pop_cell (a);
+    a->nr_held++;
+  }
+  return *nr == a->g.k;
 }
 
 void
-line_cells_put (struct array *a, struct cell *cell[])
+line_cells_put (struct array *a, struct cell *cell[], unsigned nr)
 {
-  a->nr_held -= a->g.k;
-  for (unsigned r = 0; r < a->g.k; r++)
+  a->nr_held -= nr;
+  for (unsigned r = 0; r < nr; r++)
     cell_put (a, cell[r]);
 }
 

@@ -155,14 +155,16 @@ line_out_now (struct array *a, struct line *line)
 extern bool line_reserve_cell (struct array *a, struct line *line,
                                unsigned role);
 
-/* k cells, of the new content of all of a line that is read from others first.
- * They count as held.  False if too many are: wait on a->cell_waiters.
+/* Cells for the new content of all of a line, which is read from others first:
+ * up to k, of which *nr are there.  They count as held.  False if too many are:
+ * wait on a->cell_waiters.
  */
-extern bool line_cells_get (struct array *a, struct cell *cell[]);
-extern void line_cells_put (struct array *a, struct cell *cell[]);
+extern bool line_cells_get (struct array *a, struct cell *cell[],
+                            unsigned *nr);
+extern void line_cells_put (struct array *a, struct cell *cell[], unsigned nr);
 
-/* They are its content now, and newer than what the members have.  Nothing uses
- * the line, which is clean: what it had is dropped.
+/* k of them are its content now, and newer than what the members have.  Nothing
+ * uses the line, which is clean: what it had is dropped.
  */
 extern void line_fill (struct array *a, struct line *line,
                        struct cell *cell[]);

@@ -56,6 +56,11 @@ new_member_free (struct new_member *nm)
   list_remove (&nm->waiter.link);
   if (nm->s->state == SEAT_SPARE)
     nm->s->slot = SLOT_NONE;
+  /* What it was given is of another slot. */
+  if (nm->s->state != SEAT_ACTIVE) {
+    nm->s->ring_state = RING_UNKNOWN;
+    nm->s->nr_page_rounds = 0;
+  }
   nm->orphan = true;
   if (!nm->busy)
     free (nm);
@@ -136,6 +141,8 @@ new_member_joins (struct array *a, struct new_member *nm)
 {
   if (!nm->joins && !a->consistency->may_join (a, nm->s, &nm->waiter))
     return false;
+  if (!nm->joins)
+    a->consistency->begin_anew (a, nm->s);
   nm->joins = true;
-  return a->consistency->begin_rings (a, nm->s);
+  return a->consistency->has_begun (a);
 }

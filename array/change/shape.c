@@ -506,12 +506,16 @@ say_done (const struct array *a, enum wanted wanted)
 int
 shape_decided (struct array *a, const char **why)
 {
-  const struct shape *p = a->shape;
+  struct shape *p = a->shape;
   const enum wanted wanted = p->wanted;
   const bool done = a->g.k == p->k && a->g.m == p->m &&
     (wanted != WANT_WIDENED || p->ends);
 
-  if (!p->ends)
+  if (p->ends) {                /* and it still holds all else */
+    p->wanted = WANT_NOTHING;
+    a->consistency->begin_anew (a, NULL);
+  }
+  else
     let_go (a);
   if (a->n < MAX_SLOTS)
     forget_slot (a, a->n);
@@ -543,7 +547,7 @@ shape_turn (struct array *a)
   struct shape *p = a->shape;
   const char *what;
 
-  if (p->ends && (a->failed || a->consistency->begin_rings (a, NULL))) {
+  if (p->ends && (a->failed || a->consistency->has_begun (a))) {
     p->ends = false;
     let_go (a);
   }

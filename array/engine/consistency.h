@@ -49,10 +49,11 @@ struct consistency_ops {
   bool (*may_join) (struct array *a, struct seat *s, struct waiter *w);
   /* May the targets that are complete become active?  Asked in each turn. */
   bool (*may_activate) (struct array *a);
-  /* Nothing is under way: does what is recorded begin anew, durably, on all
-   * active members and this one (or NULL)?  Asked in each turn until it does.
+  /* Nothing is under way: begin what is recorded anew on all active members and
+   * this one (or NULL); and is that durable?  Asked in each turn until it is.
    */
-  bool (*begin_rings) (struct array *a, const struct seat *also);
+  void (*begin_anew) (struct array *a, struct seat *also);
+  bool (*has_begun) (struct array *a);
 
   /* May this region count as closed: is all durable that is believed then?  If
    * not, it will be soon.

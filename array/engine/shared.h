@@ -164,6 +164,7 @@ struct seat {
   uint64_t ring_allocated;      /* a target: bytes of it that were written */
   unsigned ring_which;          /* the place where that is, 0 or 1 */
   enum { RING_UNKNOWN, RING_BEGINNING, RING_BEGUN } ring_state;
+  bool ring_storing;            /* headers that begin it are being written */
 
   struct seat_lane lane[NR_LANES];
 };

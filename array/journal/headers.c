@@ -173,11 +173,14 @@ ring_allocate (struct array *a, struct seat *s, struct waiter *w)
 static void
 begun (struct array *a, struct store *st)
 {
+  struct seat *s = st->seat;
+
+  s->ring_storing = false;
   if (st->error)
-    seat_fail (a, st->seat, "journal header", st->error);
-  else
-    st->seat->ring_state = RING_BEGUN;
-  st->seat->ring_behind = false;
+    seat_fail (a, s, "journal header", st->error);
+  else if (s->ring_state == RING_BEGINNING)
+    s->ring_state = RING_BEGUN;
+  s->ring_behind = false;
 }
 
 bool
@@ -193,9 +196,11 @@ ring_headers_begin (struct array *a, bool (*which) (const struct seat *s),
     if (!is_used (s) || !which (s) || s->ring_state == RING_BEGUN)
       continue;
     all = false;
-    if (s->ring_state == RING_BEGINNING)
+    /* It may be that of before, which does not count any more. */
+    if (s->ring_storing)
       continue;
     s->ring_state = RING_BEGINNING;
+    s->ring_storing = true;
     ring_begin (&s->ring, a->sb.l.ring_len / BLOCK_LEN);
     st = store_new (a, s, begun);
     for (unsigned j = 0; j < (PLANTED ("ring-one-header") ? 1 : 2); j++)

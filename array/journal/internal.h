@@ -41,8 +41,8 @@ struct journal {
   bool freeing;                 /* headers are being written */
   uint64_t frontier;            /* that they have */
   bool behind_marked;           /* likewise, or were: which were behind */
-  bool anew;                    /* all rings are being begun, and that of: */
-  const struct seat *also;      /* or NULL */
+  const struct seat *also;      /* all rings are begun anew, and that of this
+                                 * one; or NULL */
   uint64_t last_commit;         /* ns */
   struct waiter flush_waiter, free_waiter;
   struct list ready_waiters;

@@ -465,18 +465,21 @@ is_anew (const struct seat *s)
   return s->state == SEAT_ACTIVE || s == s->a->journal->also;
 }
 
-static bool
-journal_begin_rings (struct array *a, const struct seat *also)
+static void
+journal_begin_anew (struct array *a, struct seat *also)
 {
-  struct journal *j = a->journal;
-
-  for (unsigned i = 0; !j->anew && i < a->nr_seats; i++)
-    if (a->seat[i]->state == SEAT_ACTIVE || a->seat[i] == also)
+  a->journal->also = also;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (is_anew (a->seat[i]))
       a->seat[i]->ring_state = RING_UNKNOWN;
-  j->anew = true;
-  j->also = also;
-  j->anew = !ring_headers_begin (a, is_anew, j->session, j->next_seq);
-  return !j->anew;
+}
+
+static bool
+journal_has_begun (struct array *a)
+{
+  const struct journal *j = a->journal;
+
+  return ring_headers_begin (a, is_anew, j->session, j->next_seq);
 }
 
 static bool
@@ -571,7 +574,8 @@ const struct consistency_ops consistency_journal = {
   .may_leave = journal_may_leave,
   .may_join = journal_may_join,
   .may_activate = journal_may_activate,
-  .begin_rings = journal_begin_rings,
+  .begin_anew = journal_begin_anew,
+  .has_begun = journal_has_begun,
   .may_close = sums_may_close,
   .turn = journal_turn,
   .is_ready = journal_is_ready,

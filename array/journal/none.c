@@ -55,10 +55,9 @@ may_activate (struct array *a)
   return true;
 }
 
-static bool
-no_rings (struct array *a, const struct seat *also)
+static void
+no_rings (struct array *a, struct seat *also)
 {
-  return true;
 }
 
 static bool
@@ -102,7 +101,8 @@ const struct consistency_ops consistency_none = {
   .may_leave = dirty_all_missed,
   .may_join = dirty_store_all,
   .may_activate = may_activate,
-  .begin_rings = no_rings,
+  .begin_anew = no_rings,
+  .has_begun = may_activate,
   .may_close = sums_may_close,
   .turn = none_turn,
   .is_ready = always,

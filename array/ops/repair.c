@@ -42,7 +42,8 @@ static bool
 is_outdated (const struct array *a, const struct repair *rp)
 {
   return a->g.widening && !PLANTED ("widen-repair-kept") &&
-    (line_is_dead (a, rp->no) || (line_zeroes (a, rp->no) != 0) != rp->old);
+    (line_is_dead (a, rp->no) || row_moves (a, line_row (a, rp->no)) ||
+     (line_zeroes (a, rp->no) != 0) != rp->old);
 }
 
 static void

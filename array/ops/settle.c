@@ -57,9 +57,11 @@ op_repair_bad (struct array *a, const struct op *op)
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
     const uint16_t blocks = block_mask (rect->b0, rect->nr);
+    const uint64_t written = op->type->kind == OP_OUT ? rect->p.write : 0;
     const uint64_t roles =
       (op_bad_roles (a, op, blocks) | lost_roles (a, op->line->no, blocks) |
-       op_lost_roles (a, op, rect)) & ~op->noread & ~rect->given;
+       op_lost_roles (a, op, rect)) & ~op->noread & ~rect->given & ~written &
+      ~line_zeroes (a, op->line->no);
     unsigned nr_wrong = 0;
 
     FOR_EACH_BIT (r, roles)

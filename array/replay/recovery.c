@@ -393,7 +393,7 @@ recover_wanted (const struct array *a, uint64_t no, unsigned b)
   FOR_EACH_BIT (slot, wanted_slots (a, run))
     if (a->at[slot][0] || a->at[slot][1])
       roles |= BIT (line_role (a, no, slot));
-  return roles;
+  return roles & ~line_zeroes (a, no);
 }
 
 uint64_t

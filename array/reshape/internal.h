@@ -18,15 +18,14 @@ struct move {
   struct waiter waiter;
   uint64_t no, end;
   enum {
-    MOVE_CELLS,                 /* waits for memory */
     MOVE_READ,                  /* the cells of its data roles are read */
     MOVE_COPY,                  /* without the array lock */
     MOVE_FILL,
     MOVE_WRITE,                 /* until it is in place */
     MOVE_ZERO,
   } step;
-  struct cell *cell[MAX_SLOTS]; /* k of them, or none */
-  bool has_cells;
+  struct cell *cell[MAX_SLOTS];
+  unsigned nr_cells;            /* k, or 0 */
   unsigned nr_read;             /* roles that are in their cells */
   unsigned nr_reading;          /* then come these, by: */
   struct op *op;                /* or NULL: there are no such chunks */
@@ -50,6 +49,8 @@ struct reshape {
   } phase;
   struct reshape_window window;
   uint64_t next;                /* line */
+  struct cell *cell[MAX_SLOTS]; /* for it */
+  unsigned nr_cells;
   struct list moves;            /* struct move */
   unsigned in_flight;
   int error;                    /* something could not be moved, and: */
@@ -66,8 +67,8 @@ struct reshape {
   unsigned nr_told;             /* that the array stops, or has failed */
 };
 
-/* array/reshape/line.c.  Begin to move a line of the window, or to make some of
- * it zeroes.  ended: it is over, with mv->error 0 or a positive errno.  False:
+/* array/reshape/line.c.  Begin to move a line of the window, for which r->cell
+ * has k cells, or to make some of it zeroes.  ended: it is over, with mv->error 0 or a positive errno.  False:
  * no memory.
  */
 extern bool move_begin (struct array *a, uint64_t no, uint64_t end,

@@ -180,17 +180,6 @@ copy (struct call *c)
 /* ---- the steps: false if it waits ---------------------------------------- */
 
 static bool
-get_cells (struct array *a, struct move *mv)
-{
-  mv->has_cells = line_cells_get (a, mv->cell);
-  if (mv->has_cells)
-    mv->step = MOVE_READ;
-  else
-    wait_on (mv, &a->cell_waiters);
-  return mv->has_cells;
-}
-
-static bool
 read_some (struct array *a, struct move *mv)
 {
   if (mv->op == NULL && !begin_read (a, mv))
@@ -221,9 +210,8 @@ is_unborn (struct array *a, uint64_t no)
 static void
 let_go (struct array *a, struct move *mv)
 {
-  if (mv->has_cells)
-    line_cells_put (a, mv->cell);
-  mv->has_cells = false;
+  line_cells_put (a, mv->cell, mv->nr_cells);
+  mv->nr_cells = 0;
 }
 
 /* What the line has in memory is of an old row, or nothing: nothing uses it. */
@@ -247,7 +235,7 @@ fill (struct array *a, struct move *mv)
   lost_remove (a, mv->no, ~UINT64_C (0), ALL_BLOCKS);
   lost_rows_remove (a, mv->no, ALL_BLOCKS);
   line_fill (a, line, mv->cell);
-  mv->has_cells = false;
+  mv->nr_cells = 0;
   line_changed (a, line);
   line_out_now (a, line);
   mv->step = MOVE_WRITE;
@@ -317,10 +305,6 @@ step (struct array *a, struct move *mv)
       break;
     }
     switch (mv->step) {
-    case MOVE_CELLS:
-      if (!get_cells (a, mv))
-        return;
-      break;
     case MOVE_READ:
       if (!read_some (a, mv))
         return;
@@ -363,7 +347,12 @@ move_begin (struct array *a, uint64_t no, uint64_t end, bool zeroes,
   mv->no = no;
   mv->end = end;
   mv->ended = ended;
-  mv->step = zeroes ? MOVE_ZERO : MOVE_CELLS;
+  mv->step = zeroes ? MOVE_ZERO : MOVE_READ;
+  if (!zeroes) {
+    memcpy (mv->cell, a->reshape->cell, sizeof mv->cell);
+    mv->nr_cells = a->reshape->nr_cells;
+    a->reshape->nr_cells = 0;
+  }
   mv->waiter.run = wake;
   list_init (&mv->waiter.link);
   mv->reads.waiter = mv->zeroes.waiter = &mv->waiter;

@@ -164,6 +164,18 @@ lines_are_idle (struct array *a, struct reshape *r)
   return true;
 }
 
+/* One after the other, as clients take each that they can get.  Not before
+ * another line has all of its own.  False: it waits.
+ */
+static bool
+has_cells (struct array *a, struct reshape *r)
+{
+  if (line_cells_get (a, r->cell, &r->nr_cells))
+    return true;
+  list_move (&a->cell_waiters, &r->waiter.link);
+  return false;
+}
+
 /* False: it waits. */
 static bool
 is_clear (struct array *a, struct reshape *r)
@@ -173,7 +185,8 @@ is_clear (struct array *a, struct reshape *r)
     return false;
   }
   if (a->moving.alone)
-    return move_sources_are_clean (a, r->next, &r->error, &r->waiter);
+    return move_sources_are_clean (a, r->next, &r->error, &r->waiter) &&
+      has_cells (a, r);
   return lines_are_idle (a, r);
 }
 
@@ -220,9 +233,10 @@ move_some (struct array *a, struct reshape *r)
          !a->stopping && r->in_flight < most_in_flight (a) &&
          array_may_write (a) && pace_may_begin (a)) {
     const uint64_t end = next_end (a, r);
+    const bool zeroes = r->window.kind == RESHAPE_CLEARED;
 
-    if (!move_begin (a, r->next, end, r->window.kind == RESHAPE_CLEARED,
-                     move_ended))
+    if ((!zeroes && !has_cells (a, r)) ||
+        !move_begin (a, r->next, end, zeroes, move_ended))
       return;
     pace_begun (a);
     r->next = end;
@@ -238,6 +252,8 @@ end (struct array *a, struct reshape *r)
     hold_end (a);
   if (r->pin.nr > 0)
     sums_unpin (a, &r->pin);
+  line_cells_put (a, r->cell, r->nr_cells);
+  r->nr_cells = 0;
   list_remove (&r->waiter.link);
   a->moving.placed = a->moving.alone = false;
   a->moving.from = a->moving.to = 0;
@@ -362,8 +378,11 @@ reshape_turn (struct array *a)
   if (!a->g.widening && r->phase == WINDOW_NONE)
     return;
   tell_end (a, r);
-  if (a->failed)
+  if (a->failed) {
+    if (r->phase != WINDOW_NONE && r->in_flight == 0)
+      end (a, r);
     return;
+  }
   if (is_over (a, r)) {
     r->not_before = engine_now (a) + REST_NS;
     if (r->error == 0)

@@ -11,14 +11,6 @@
 #include "array/sums/internal.h"
 #include "common/plant.h"
 
-/* What is to be stored of it, or is under way. */
-static bool
-is_unstored (const struct sums_page *p, uint64_t slots)
-{
-  return (p->dirty | p->again) & slots ||
-    (p->is_storing && p->stored & slots);
-}
-
 static bool
 is_never_stored (const struct sums_page *p, unsigned slot)
 {
@@ -36,15 +28,17 @@ sums_has_own_page (struct array *a, struct sums_pin *pin, unsigned slot,
 
     if (!p->born || PLANTED ("widen-page-blank"))
       continue;
-    if (is_never_stored (p, slot) && !is_unstored (p, BIT (slot))) {
-      p->seq[slot] = MAX (a->newest_seq, 1);
-      p->again |= BIT (slot);
-      sums_mark_dirty (a, p, BIT (slot), 1);
+    if (!(p->is_storing && p->stored & BIT (slot))) {
+      if (is_never_stored (p, slot)) {
+        p->seq[slot] = MAX (a->newest_seq, 1);
+        p->again |= BIT (slot);
+      }
+      if (((p->dirty | p->again) & BIT (slot)) == 0)
+        continue;
+      sums_mark_dirty (a, p, BIT (slot), 1);    /* now */
     }
-    if (is_unstored (p, BIT (slot))) {
-      list_move (&p->waiters, &w->link);
-      all = false;
-    }
+    list_move (&p->waiters, &w->link);
+    all = false;
   }
   if (!all)
     sums_store (a, 1);

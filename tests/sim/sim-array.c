@@ -228,10 +228,10 @@ static void
 init_config (struct sim_array *sa)
 {
   config_init (&sa->c);
-  sa->c.k = sa->g.k;
-  sa->c.m = sa->more_parity ? 0 : sa->g.m;
+  sa->c.k = sa->widens ? 0 : sa->g.k;
+  sa->c.m = sa->more_parity || sa->widens ? 0 : sa->g.m;
   sa->c.chunk = sa->g.chunk;
-  sa->c.size = sa->back_once ? 0 : sa->g.size;
+  sa->c.size = sa->back_once || sa->widens ? 0 : sa->g.size;
   sa->c.consistency = sa->consistency;
   sa->c.checksum = sa->checksum;
   sa->c.code = sa->code;

@@ -126,6 +126,7 @@ struct sim_array {
   uint64_t went_back_to;        /* the epoch, if force did when it was opened */
   bool back_once;               /* it did once: its size is not known before */
   bool more_parity;             /* nor its m */
+  bool widens;                  /* nor its k, nor its size */
 
   struct {
     struct solver *solver;

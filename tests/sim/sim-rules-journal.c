@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "raidmap/layout/reshape.h"
 #include "tests/sim/sim-rules-internal.h"
 
 /* ---- records ------------------------------------------------------------- */
@@ -195,6 +196,32 @@ is_current_at (const struct seat *s, uint64_t row)
     (s->state == SEAT_TARGET && row * BLOCK_LEN < s->cursor);
 }
 
+/* Rows that move may lie over rows that are dead, as the durable headers of all
+ * active members say (W6, W7).
+ */
+static void
+check_moved (struct rules *ru, const struct logged *rec,
+             const struct journal_entry *e)
+{
+  const struct array *a = ru->a;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+    struct geometry g = a->g;
+
+    if (!rule_is_active (s) ||
+        rule_is_spoilt (ru->r, sim_array_disk_of (s)))
+      continue;
+    g.frontier = newest_header (a, s, sim_array_disk_of (s)->stable).frontier;
+    for (uint64_t row = e->first_block; row < e->first_block + e->nr_blocks;
+         row++)
+      if (!reshape_is_dead (&g, row))
+        run_die (ru->r, "W6: transaction %" PRIu64 " writes row %" PRIu64
+                 " directly, which is not dead, as slot %u says", rec->r.seq,
+                 row, s->slot);
+  }
+}
+
 static void
 check_direct (struct rules *ru, const struct logged *rec)
 {
@@ -208,6 +235,10 @@ check_direct (struct rules *ru, const struct logged *rec)
 
     if ((e->flags & JOURNAL_ENTRY_DIRECT) == 0)
       continue;
+    if (rec->r.move_rows > 0) {
+      check_moved (ru, rec, e);
+      continue;
+    }
     for (uint64_t row = e->first_block; row < e->first_block + e->nr_blocks;
          row++)
       for (unsigned j = 0; j < a->nr_seats; j++) {

@@ -18,6 +18,8 @@
  *   R5         no record goes out before all older ones are durable
  *   R12        a row is written directly where the stable entries of all that
  *              take it are {0, 0}
+ *   W6         rows move directly only over rows that all durable headers call
+ *              dead
  *   R14        no page of the table is stored with entries of a transaction
  *              whose records are not durable, or before a recovery has marked
  *              what it places

@@ -95,6 +95,12 @@
   X (parity_taken_back, "of those, it was taken back")                  \
   X (parity_opened, "openings of an array with such a slot")            \
   X (parity_last, "either in the last session")                    \
+  X (widened, "times that an array was widened")                        \
+  X (widen_taken_back, "of those, it was taken back")                   \
+  X (widen_moved, "windows of rows that moved")                         \
+  X (widen_ended, "of those arrays, all rows had moved")                \
+  X (widen_opened, "openings of an array while it was widened")         \
+  X (widen_crashed, "crashes while a window was under way")             \
   X (recoveries, "openings with a journal to recover")                  \
   X (recover_incomplete, "of those, the newest transaction is incomplete") \
   X (recover_dropped, "of those, it is dropped in some rows")           \

@@ -24,7 +24,7 @@
 static uint64_t
 stripe_len (const struct run *r)
 {
-  return (uint64_t) r->g.k * r->g.chunk;
+  return (uint64_t) r->start_k * r->g.chunk;
 }
 
 void

@@ -112,8 +112,9 @@ roles_at_rest (void *opaque, uint64_t row)
   const uint64_t no = row * BLOCK_LEN / a->cell_len;
   const struct line *line = line_find (a, no);
 
+  /* Of a window that is over rows which count some may be in place. */
   if ((rows->only && !has_region (rows->only, region_of (r, row))) ||
-      (line && line->op) || op_zeroes (a, no, no + 1) ||
+      row_moves (a, row) || (line && line->op) || op_zeroes (a, no, no + 1) ||
       has_bad_block (rows, row))
     return 0;
   if (run_is_unsynced (a, row * BLOCK_LEN))

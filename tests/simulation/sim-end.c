@@ -133,7 +133,7 @@ is_whole (struct run *r)
   const struct array *a = r->sa->a;
 
   return a->irregular_slots == 0 && a->nr_unsynced == 0 && !a->change &&
-    !a->change_wanted;
+    !a->change_wanted && !a->g.widening && !a->sb.record.base.widening;
 }
 
 /* Has it failed, as it may?  Then the run ends. */
@@ -172,11 +172,14 @@ flush_all (struct run *r)
 static bool
 rewrite_lost (struct run *r)
 {
-  const uint64_t len = (uint64_t) r->g.k * r->g.chunk;
+  const uint64_t stripe = (uint64_t) r->g.k * r->g.chunk;
+  const uint64_t size = r->max_k == r->start_k ?
+    r->g.size / stripe * stripe : r->g.size;
   static struct sim_request q;
   struct model_write *w;
 
-  for (uint64_t off = 0; off + len <= r->g.size; off += len) {
+  for (uint64_t off = 0, len; off < size; off += len) {
+    len = MIN (stripe, size - off);
     w = model_write (r->model, off, len, MODEL_DATA);
     model_fill (w, r->buf);
     back_note_write (r, off, len);

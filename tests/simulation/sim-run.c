@@ -18,6 +18,7 @@
 
 #include "array/dirty/dirty.h"
 #include "common/bits.h"
+#include "raidmap/layout/reshape.h"
 #include "tests/simulation/sim-run.h"
 
 void
@@ -116,6 +117,16 @@ run_changes_made (const struct run *r)
     nr += r->sa->disk[i]->nr_ios[IO_WRITE] + r->sa->disk[i]->nr_ios[IO_ZERO] +
       r->sa->disk[i]->nr_ios[IO_TRIM] + r->sa->disk[i]->nr_ios[IO_FLUSH];
   return nr;
+}
+
+bool
+run_address (const struct run *r, uint64_t row, unsigned role, uint64_t *off)
+{
+  const unsigned k = r->g.k - reshape_is_old (&r->g, row);
+
+  *off = (row / r->rows_per_stripe * k + role) * r->g.chunk +
+    row % r->rows_per_stripe * BLOCK_LEN;
+  return role < k && !reshape_is_dead (&r->g, row);
 }
 
 /* ---- torn rows ---- */
@@ -343,7 +354,7 @@ run_note_torn (struct run *r)
                       row % r->rows_per_stripe * BLOCK_LEN))
       r->torn[row] = false;
   model_crash (r->model);
-  for (uint64_t off = 0; off < r->g.size; off += BLOCK_LEN) {
+  for (uint64_t off = 0; off < r->g.size && !r->journal; off += BLOCK_LEN) {
     layout_piece (&r->g, off, BLOCK_LEN, &p);
     if (model_was_in_flight (r->model, off, BLOCK_LEN))
       r->torn[row_of (r, &p)] = true;

@@ -135,6 +135,7 @@ struct run {
   uint64_t space_state;         /* sim-clients.c's */
   uint64_t shape_state;         /* sim-shape.c's, and the next three */
   unsigned start_m, max_m;      /* it gets no more parity than that */
+  unsigned start_k, max_k;      /* nor data */
   uint64_t shapes;              /* what records have that may be in force */
   bool rest_rotted;             /* so has a copy of a superblock, since it was
                                  * last open */
@@ -199,6 +200,12 @@ extern bool run_is_unsynced (const struct array *a, uint64_t pos);
 extern void run_lose_slot (struct run *r, unsigned slot, bool synced_too);
 /* It has stopped: which rows were being written? */
 extern void run_note_torn (struct run *r);
+
+/* Where the block of a role of a row is in the array.  False: it has none, as
+ * the row is dead or the role is parity, or zeroes by rule.
+ */
+extern bool run_address (const struct run *r, uint64_t row, unsigned role,
+                         uint64_t *off);
 
 /* Slots whose disks are among these; the disks of active members. */
 extern uint64_t run_slots_of (const struct run *r, uint64_t disks);
@@ -328,6 +335,9 @@ extern void command_spare (struct run *r);
 extern void command_grow (struct run *r);
 extern void command_parity (struct run *r);
 extern void command_parity_cancel (struct run *r);
+/* A spare, if there is one, else a new disk first. */
+extern void command_widen (struct run *r);
+extern void command_widen_cancel (struct run *r);
 /* A disk that is not in use, if the one that is drawn is. */
 extern void command_readd (struct run *r);
 /* A rebuild or a resync is paused for a time. */
@@ -339,7 +349,7 @@ extern void command_several (struct run *r);
 
 /* ---- commands/sim-shape.c ---- */
 
-/* Does the array of this run get more parity? */
+/* Does the array of this run get more parity, or data? */
 extern void shape_draw (struct run *r);
 /* After each event, before all else is looked at; and when it was opened. */
 extern void shape_look (struct run *r);

@@ -112,6 +112,7 @@ count_crash (const struct run *r)
   stats.crash_rebuild += target;
   stats.crash_resync += a->nr_unsynced > 0;
   stats.crash_degraded += a->lost_slots != 0;
+  stats.widen_crashed += rows_move (a);
   recovery_count_crash (r);
 }
 

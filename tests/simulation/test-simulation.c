@@ -87,8 +87,9 @@ start_run (struct run *r, uint64_t seed)
   r->nr_rows = r->sa->nr_stripes * r->rows_per_stripe;
   while (layout_grow (&large, &l, r->sa->disk_size, &need) == 0)
     ;
+  shape_draw (r);
   r->sure_size = r->g.size;
-  r->max_size = large.size;
+  r->max_size = r->max_k == r->start_k ? large.size : l.data_len * r->max_k;
   r->max_rows = l.data_len / BLOCK_LEN;
   for (unsigned i = 0; r->spare_len && i < r->n; i++)
     sim_array_spoil (r->sa, i);
@@ -96,7 +97,7 @@ start_run (struct run *r, uint64_t seed)
   r->was_open = calloc (r->max_rows, sizeof *r->was_open);
   r->unsynced = calloc (div_round_up (r->max_rows, 64), sizeof *r->unsynced);
   r->page = calloc (bitmap_nr_pages (&l), sizeof *r->page);
-  r->written_in = calloc (r->max_rows, 1);
+  r->written_in = calloc (r->max_size / r->g.chunk + 1, 1);
   r->was_lost_at = calloc (r->max_rows, sizeof *r->was_lost_at);
   r->bad_row = calloc (r->max_rows, sizeof *r->bad_row);
   r->buf = malloc (r->max_size);
@@ -113,7 +114,6 @@ start_run (struct run *r, uint64_t seed)
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
   r->may_exceed = run_percent (r, 20);
   r->may_lose_rows = run_percent (r, 30);
-  shape_draw (r);
   r->sa->cache_len += run_below (r, 2) * run_below (r, 3 * r->sa->cache_len);
   r->sa->writethrough = run_percent (r, 10);
   r->sa->window_len = (1 + run_below (r, 16)) * r->g.chunk;

@@ -148,6 +148,45 @@ command_parity_cancel (struct run *r)
   command_start (c);
 }
 
+static const struct seat *
+find_spare (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m && !a->seat[i]->failing &&
+        a->seat[i]->state == SEAT_SPARE)
+      return a->seat[i];
+  return NULL;
+}
+
+void
+command_widen (struct run *r)
+{
+  const struct seat *s = find_spare (r->sa->a);
+  struct sim_command *c;
+
+  if (s == NULL) {
+    command_spare (r);
+    return;
+  }
+  run_say (r, "command: disk%u is one more data member",
+           sim_array_disk_no (r->sa, sim_array_disk_of (s)));
+  c = command_new (r);
+  sim_command_init (&c->q, r->sa, COMMAND_WIDEN);
+  c->q.r.command.uuid = s->uuid;
+  r->sa->widens = true;
+  command_start (c);
+}
+
+void
+command_widen_cancel (struct run *r)
+{
+  struct sim_command *c = command_new (r);
+
+  run_say (r, "command: the array is not widened");
+  sim_command_init (&c->q, r->sa, COMMAND_WIDEN_CANCEL);
+  command_start (c);
+}
+
 /* What was wrong with it has passed, or not. */
 static void
 come_back (struct run *r, unsigned disk)

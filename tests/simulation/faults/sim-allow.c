@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "raidmap/layout/reshape.h"
 #include "tests/simulation/sim-run.h"
 
 bool
@@ -178,15 +179,14 @@ allow_look (struct run *r)
 void
 allow_bad_row (struct run *r, uint64_t row)
 {
-  const uint64_t stripe = row / r->rows_per_stripe;
-  const uint64_t in_chunk = row % r->rows_per_stripe * BLOCK_LEN;
+  uint64_t off;
 
   r->bad_row[row] = true;
   if (!r->sums || !r->journal || !r->may_lose_rows)
     return;
   for (unsigned role = 0; role < r->g.k; role++)
-    model_may_be_zero (r->model, (stripe * r->g.k + role) * r->g.chunk +
-                       in_chunk, BLOCK_LEN);
+    if (run_address (r, row, role, &off))
+      model_may_be_zero (r->model, off, BLOCK_LEN);
 }
 
 void
@@ -197,9 +197,12 @@ allow_bad_blocks (struct run *r, const struct sim_disk *d)
       allow_bad_row (r, row);
 }
 
-/* Is some row of the lines of this range among those? */
+/* Is some row of the lines of this range among those, where they are, or were
+ * before they moved?
+ */
 static bool
-has_bad_row (const struct run *r, uint64_t off, uint64_t len)
+has_bad_row_in (const struct run *r, const struct geometry *g, uint64_t off,
+                uint64_t len)
 {
   const unsigned per_line = r->sa->a->cell_blocks;
   struct piece p;
@@ -207,7 +210,7 @@ has_bad_row (const struct run *r, uint64_t off, uint64_t len)
   for (uint64_t pos = off; pos < off + len; pos += p.len) {
     uint64_t first, last;
 
-    layout_piece (&r->g, pos, off + len - pos, &p);
+    layout_piece (g, pos, off + len - pos, &p);
     first = p.stripe * r->rows_per_stripe + p.chunk_off / BLOCK_LEN;
     last = p.stripe * r->rows_per_stripe +
       (p.chunk_off + p.len - 1) / BLOCK_LEN;
@@ -217,6 +220,17 @@ has_bad_row (const struct run *r, uint64_t off, uint64_t len)
         return true;
   }
   return false;
+}
+
+static bool
+has_bad_row (const struct run *r, uint64_t off, uint64_t len)
+{
+  struct geometry old;
+
+  if (has_bad_row_in (r, &r->g, off, len))
+    return true;
+  reshape_old (&r->g, &old);
+  return r->g.widening && has_bad_row_in (r, &old, off, len);
 }
 
 bool
