@@ -132,7 +132,14 @@ line_piece (const struct array *a, uint64_t off, uint64_t len)
   struct line_piece at;
   struct piece p;
 
-  reshape_piece (&a->g, off, len, &p);
+  /* One that is over rows which count has its line's cells, and no other. */
+  if (a->moving.alone) {
+    const struct geometry g = place_of_lines (a);
+
+    reshape_piece (&g, off, len, &p);
+  }
+  else
+    reshape_piece (&a->g, off, len, &p);
   at.no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len;
   at.role = p.role;
   at.cell_off = p.chunk_off % a->cell_len;

@@ -68,8 +68,8 @@ struct reshape {
 };
 
 /* array/reshape/line.c.  Begin to move a line of the window, for which r->cell
- * has k cells, or to make some of it zeroes.  ended: it is over, with mv->error 0 or a positive errno.  False:
- * no memory.
+ * has k cells, or to make some of it zeroes.  ended: it is over, with mv->error
+ * 0 or a positive errno.  False: no memory.
  */
 extern bool move_begin (struct array *a, uint64_t no, uint64_t end,
                         bool zeroes, void (*ended) (struct array *a,

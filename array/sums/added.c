@@ -40,7 +40,9 @@ sums_has_own_page (struct array *a, struct sums_pin *pin, unsigned slot,
     list_move (&p->waiters, &w->link);
     all = false;
   }
-  if (!all)
+  if (!all) {
     sums_store (a, 1);
+    a->sums->stuck_gen = 0;
+  }
   return all;
 }

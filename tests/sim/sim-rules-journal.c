@@ -189,9 +189,14 @@ is_zero_entry (const struct array *a, const struct seat *s, uint64_t row)
   return good > 0 ? table_kind (e) == TABLE_ZERO : blank > 0;
 }
 
+/* What a new data member has of old rows proves nothing. */
 static bool
 is_current_at (const struct seat *s, uint64_t row)
 {
+  const struct geometry *g = &s->a->g;
+
+  if (reshape_is_old (g, row) && s->slot == s->a->n - 1)
+    return false;
   return s->state == SEAT_ACTIVE ||
     (s->state == SEAT_TARGET && row * BLOCK_LEN < s->cursor);
 }

@@ -439,7 +439,8 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
     case HEADER:
       if (!s->behind)
         check_written (ru, d, p);
-      check_places (ru->r, a, d, s, p, block);
+      if (s->state != SEAT_SPARE)       /* its headers say nothing */
+        check_places (ru->r, a, d, s, p, block);
       rules_look_at_header (ru, s, block, p->which);
       break;
     case RECORD:
