@@ -87,14 +87,21 @@ waiting (struct array *a, struct op *op)
   return true;
 }
 
+/* What it has read may be of a transaction that does not count any more. */
+static bool
+is_decided_again (const struct array *a, const struct op *op)
+{
+  return op->type->kind == OP_READ && !op->undecided &&
+    op->decision != recover_decision (a);
+}
+
 /* It was decided again which rows have moved: what it reads is somewhere
  * else.
  */
 static bool
 has_no_place (const struct array *a, const struct op *op)
 {
-  return op->type->kind == OP_READ && !op->undecided &&
-    op->decision != recover_decision (a) && op->frontier != a->g.frontier &&
+  return is_decided_again (a, op) && op->frontier != a->g.frontier &&
     !PLANTED ("widen-read-kept");
 }
 
@@ -176,7 +183,8 @@ coding (struct array *a, struct op *op)
 static bool
 looking (struct array *a, struct op *op)
 {
-  if (op->type->judge && !op->type->judge (a, op))
+  if ((op->type->judge && !op->type->judge (a, op)) ||
+      (is_decided_again (a, op) && !PLANTED ("recover-read-kept")))
     op->phase = OP_PLANNING;
   else
     op->phase = op->type->writes ? OP_CODED : OP_DONE;

@@ -228,6 +228,54 @@ test_bad_after_a_dropped_row (void **state)
   end_whole (sa);
 }
 
+/* A block in place can't be read, and the newest transaction is dropped in its
+ * row, while a read of a ring is under way: what that gets does not count any
+ * more.  New parity is not made of it.
+ */
+static void
+test_decided_in_a_read (void **state)
+{
+  const uint64_t off0 = CHUNK * 2 * 3, off1 = off0 + CHUNK;
+  struct sim_request *ring, *bad;
+  uint8_t old[BLOCK_LEN], parity[BLOCK_LEN], got[BLOCK_LEN];
+  struct sim_disk *disk[3];
+
+  limits.tick_ns = SECOND / 50; /* the bad block is read at some of them */
+  begin_journal (2, 1);
+  for (unsigned role = 0; role < 3; role++)
+    disk[role] = sa->disk[slot_of_role (3, role)];
+  memcpy (old, data + off1, BLOCK_LEN);
+  memcpy (parity, disk[2]->image + place (sa, 3, 0), BLOCK_LEN);
+  put (sa, off1, BLOCK_LEN, ARRAY_FUA);
+  crash_journal ();
+  /* It was in flight. */
+  memcpy (data + off1, old, BLOCK_LEN);
+  sim_disk_poke (disk[1], old, BLOCK_LEN, place (sa, 3, 0));
+  sim_disk_poke (disk[2], parity, BLOCK_LEN, place (sa, 3, 0));
+  spoil_record (slot_of_role (3, 2), row_of (3, 0), false);
+  sim_disk_set_bad (disk[0], place (sa, 3, 0), BLOCK_LEN);
+
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  disk[1]->min_delay_ns = disk[1]->max_delay_ns = SECOND;
+  ring = start_request (sa, REQUEST_READ, got, off1, BLOCK_LEN, 0);
+  bad = start_request (sa, REQUEST_READ, back, off0, BLOCK_LEN, 0);
+  while (sa->a->recovery->nr_decisions < 2)
+    assert_true (sim_step (sa->sim));
+  assert_int_not_equal (ring->state, SIM_IDLE);
+  while (ring->state != SIM_IDLE || bad->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (ring->r.error, 0);
+  assert_int_equal (bad->r.error, 0);
+  assert_memory_equal (back, data + off0, BLOCK_LEN);
+  end_recovery ();
+  check_range (sa, off1, BLOCK_LEN);
+  put (sa, off0, BLOCK_LEN, ARRAY_FUA);
+  end_whole (sa);
+  free (ring);
+  free (bad);
+  limits.tick_ns = default_limits.tick_ns;
+}
+
 /* A transaction that no ring has: what is there can be read. */
 static void
 test_hole (void **state)
@@ -404,6 +452,7 @@ main (void)
     cmocka_unit_test (test_lost_zeroes),
     cmocka_unit_test (test_bad_in_ring),
     cmocka_unit_test (test_bad_after_a_dropped_row),
+    cmocka_unit_test (test_decided_in_a_read),
     cmocka_unit_test (test_hole),
     cmocka_unit_test (test_forgets),
     cmocka_unit_test (test_forgets_more),
