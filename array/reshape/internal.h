@@ -30,6 +30,9 @@ struct move {
   unsigned nr_reading;          /* then come these, by: */
   struct op *op;                /* or NULL: there are no such chunks */
   unsigned from[MAX_SLOTS];     /* their roles there */
+  struct cell *stuck[MAX_SLOTS];        /* of these, what could not be written
+                                         * out: in stuck_blocks; or NULL */
+  uint16_t stuck_blocks[MAX_SLOTS];
   struct completion reads, zeroes;
   bool has_data;                /* some of it is no zero */
   int error;
@@ -74,11 +77,13 @@ struct reshape {
 extern bool move_begin (struct array *a, uint64_t no, uint64_t end,
                         bool zeroes, void (*ended) (struct array *a,
                                                     const struct move *mv));
-/* Is what a line will get on the members?  False: it waits; or it has an
- * error, as some of it can't be written out.
+/* Is what a line will get on the members?  Or it can't be written there, and is
+ * in memory.  False: it waits.
  */
-extern bool move_sources_are_clean (struct array *a, uint64_t no, int *error,
+extern bool move_sources_are_clean (struct array *a, uint64_t no,
                                     struct waiter *w);
+/* What could not be written to old rows, and has moved, is forgotten there. */
+extern void moves_forget_stuck (struct array *a);
 /* All go on: something has changed that nothing wakes them for. */
 extern void moves_go_on (struct array *a);
 

@@ -50,8 +50,9 @@ has_source (const struct array *a, uint64_t address)
     a->sb.l.data_len / a->g.chunk * (a->g.k - 1);
 }
 
-/* Is its content on the members, and will stay as it is?  Clients that
- * would write to it wait.  False: wait on *wait; NULL: it can't be written out.
+/* Is its content on the members, and will stay as it is?  Or it can't be written
+ * there, as too little of its row can be read, and stays in memory.  Clients
+ * that would write to it wait.  False: wait on *wait.
  */
 static bool
 is_clean (struct array *a, const struct line_piece *p, struct list **wait)
@@ -59,23 +60,20 @@ is_clean (struct array *a, const struct line_piece *p, struct list **wait)
   struct line *line = line_find (a, p->no);
   const struct line_cell *lc;
 
-  *wait = NULL;
   if (line == NULL)
     return true;
   lc = &line->cell[p->role];
-  if (lc->dirty == 0 && lc->busy == 0 && lc->out_blocks == 0 &&
-      lc->outdated == 0)
+  if (lc->busy == 0 && lc->out_blocks == 0 &&
+      (lc->dirty == 0 || (line->stuck && line->op == NULL)))
     return true;
-  if (!line->stuck || line->op || lc->busy)
-    *wait = &line->waiters;
+  *wait = &line->waiters;
   if (lc->dirty && list_empty (&line->out_link) && !line->stuck)
     line_out_now (a, line);
   return false;
 }
 
 bool
-move_sources_are_clean (struct array *a, uint64_t no, int *error,
-                        struct waiter *w)
+move_sources_are_clean (struct array *a, uint64_t no, struct waiter *w)
 {
   for (unsigned role = 0; role < a->g.k; role++) {
     const uint64_t address = new_address (a, no, role);
@@ -85,15 +83,66 @@ move_sources_are_clean (struct array *a, uint64_t no, int *error,
     if (!has_source (a, address))
       continue;
     p = line_piece (a, address, a->cell_len);
-    if (is_clean (a, &p, &wait))
-      continue;
-    if (wait)
+    if (!is_clean (a, &p, &wait)) {
       list_move (wait, &w->link);
-    else
-      *error = EIO;
-    return false;
+      return false;
+    }
   }
   return true;
+}
+
+/* What is in memory alone, of the i-th role that is being read. */
+static void
+note_stuck (struct array *a, struct move *mv, unsigned i,
+            const struct line_piece *p)
+{
+  struct line *line = line_find (a, p->no);
+
+  if (line == NULL || line->cell[p->role].dirty == 0)
+    return;
+  mv->stuck[i] = line->cell[p->role].c;
+  mv->stuck_blocks[i] = line->cell[p->role].dirty;
+  cell_ref (a, mv->stuck[i]);
+}
+
+static void
+let_go_of_stuck (struct array *a, struct move *mv)
+{
+  for (unsigned i = 0; i < mv->nr_reading; i++)
+    if (mv->stuck[i]) {
+      cell_put (a, mv->stuck[i]);
+      mv->stuck[i] = NULL;
+    }
+}
+
+/* The cell of a data role of an old line, where it will be, has moved. */
+static bool
+has_moved (const struct array *a, uint64_t no, unsigned role)
+{
+  return line_zeroes (a, no) &&
+    reshape_new_row (&a->g, line_address (a, no, role)) < a->g.frontier;
+}
+
+void
+moves_forget_stuck (struct array *a)
+{
+  list_for_each (l, &a->dirty) {
+    struct line *line = list_item (l, struct line, link);
+    bool any = false;
+
+    for (unsigned role = 0; line->stuck && line->op == NULL &&
+           role < a->g.k - 1; role++)
+      if (line->cell[role].dirty && line->cell[role].busy == 0 &&
+          has_moved (a, line->no, role)) {
+        line_drop_cell (a, line, role);
+        any = true;
+      }
+    if (any) {
+      lost_rows_remove (a, line->no, ALL_BLOCKS);
+      tickets_end (a, &line->tickets, 0, ALL_BLOCKS);
+      line_changed (a, line);
+    }
+  }
 }
 
 /* The next of its data roles, as many as come from one line: one operation
@@ -118,13 +167,12 @@ begin_read (struct array *a, struct move *mv)
     if (roles && p.no != no)
       break;
     if (!is_clean (a, &p, &wait) && !PLANTED ("widen-dirty-read")) {
-      if (wait)
-        wait_on (mv, wait);
-      else
-        mv->error = EIO;
+      let_go_of_stuck (a, mv);
+      wait_on (mv, wait);
       return false;
     }
     no = p.no;
+    note_stuck (a, mv, mv->nr_reading, &p);
     roles |= BIT (p.role);
     mv->from[mv->nr_reading++] = p.role;
   }
@@ -135,18 +183,39 @@ begin_read (struct array *a, struct move *mv)
   a->moving.reads = true;
   mv->op = op_read (a, &mv->reads, no, roles, 0, 0, a->cell_blocks);
   a->moving.reads = false;
-  if (mv->op == NULL)
+  if (mv->op == NULL) {
+    let_go_of_stuck (a, mv);
     wait_on (mv, &a->cell_waiters);
+  }
   return mv->op;
 }
 
 /* ---- without the array lock ---------------------------------------------- */
+
+static int
+copy_role (const struct move *mv, unsigned i, uint8_t *p)
+{
+  const unsigned nr = mv->a->cell_blocks;
+  int err = 0;
+
+  if (mv->stuck[i] == NULL)
+    return op_copy (mv->op, mv->from[i], 0, mv->a->cell_len, p);
+  for (unsigned b = 0; b < nr && err == 0; b++)
+    if (mv->stuck_blocks[i] >> b & 1)
+      memcpy (p + b * BLOCK_LEN, mv->stuck[i]->data + b * BLOCK_LEN,
+              BLOCK_LEN);
+    else
+      err = op_copy (mv->op, mv->from[i], b * BLOCK_LEN, BLOCK_LEN,
+                     p + b * BLOCK_LEN);
+  return err;
+}
 
 static void
 copied (struct array *a, struct news *n)
 {
   struct move *mv = list_item (n, struct move, news);
 
+  let_go_of_stuck (a, mv);
   if (mv->op)
     op_put (a, mv->op);
   mv->op = NULL;
@@ -165,7 +234,7 @@ copy (struct call *c)
     uint8_t *p = mv->cell[mv->nr_read + i]->data;
 
     if (mv->op) {
-      const int err = op_copy (mv->op, mv->from[i], 0, len, p);
+      const int err = copy_role (mv, i, p);
 
       if (err)
         mv->error = err;
@@ -330,6 +399,7 @@ step (struct array *a, struct move *mv)
   if (mv->step == MOVE_COPY || mv->reads.pending > 0 ||
       mv->zeroes.pending > 0)
     return;
+  let_go_of_stuck (a, mv);
   if (mv->op)
     op_put (a, mv->op);
   end (a, mv);

@@ -185,7 +185,7 @@ is_clear (struct array *a, struct reshape *r)
     return false;
   }
   if (a->moving.alone)
-    return move_sources_are_clean (a, r->next, &r->error, &r->waiter) &&
+    return move_sources_are_clean (a, r->next, &r->waiter) &&
       has_cells (a, r);
   return lines_are_idle (a, r);
 }
@@ -338,6 +338,7 @@ go_on (struct array *a, struct reshape *r)
   case WINDOW_PLACED:
     if (a->g.frontier == a->moving.end) {
       r->stopped = false;
+      moves_forget_stuck (a);
       end (a, r);
     }
     break;

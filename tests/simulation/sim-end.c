@@ -148,14 +148,30 @@ has_given_up (struct run *r)
   return true;
 }
 
-/* Of a long request some may go out before the rest is there. */
+static uint64_t until;           /* ns */
+
+static bool
+has_passed (struct run *r)
+{
+  return sim_now (r->sim) >= until;
+}
+
+/* Of a long request some may go out before the rest is there.  What can't be
+ * written to an old row is kept until that has moved.
+ */
 static bool
 flush_all (struct run *r)
 {
+  const unsigned most = r->g.widening ? 60 : 3;
   static struct sim_request q;
 
-  for (unsigned i = 0; i < 3; i++) {
+  for (unsigned i = 0; i < most; i++) {
     const uint64_t began = model_begin (r->model);
+
+    until = sim_now (r->sim) + SECONDS;
+    if (i > 1 && r->g.widening &&
+        !session_until (r, has_passed, 10 * SECONDS, "time"))
+      return false;
 
     sim_request_init (&q, r->sa, REQUEST_FLUSH);
     if (session_request (r, &q) == 0) {

@@ -259,7 +259,8 @@ look_at_twos (struct run *r)
 }
 
 /* It may fail if too much is lost, or held in memory for rows that can't be
- * written, or for members without space at a stop.
+ * written, or for members without space at a stop.  While a data slot is taken
+ * back it counts as lost in the record before.
  */
 void
 run_look_at_failure (struct run *r)
@@ -270,7 +271,8 @@ run_look_at_failure (struct run *r)
     return;
   if (!(r->rows_lost && a->nr_stuck > 0) && !(r->full && a->stopping) &&
       nr_bits (a->lost_slots |
-               run_slots_of (r, r->faulty | r->unreadable)) <= r->g.m)
+               run_slots_of (r, r->faulty | r->unreadable)) +
+      (r->shrinks || r->shrank) <= r->g.m)
     run_die (r, "the array has failed, with no more than m members in "
              "trouble");
   stats.held_too_much++;
