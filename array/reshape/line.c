@@ -50,9 +50,9 @@ has_source (const struct array *a, uint64_t address)
     a->sb.l.data_len / a->g.chunk * (a->g.k - 1);
 }
 
-/* Is its content on the members, and will stay as it is?  Or it can't be written
- * there, as too little of its row can be read, and stays in memory.  Clients
- * that would write to it wait.  False: wait on *wait.
+/* Is its content on the members, and will stay as it is?  Or it can't be
+ * written there, as too little of its row can be read, and stays in memory.
+ * Clients that would write to it wait.  False: wait on *wait.
  */
 static bool
 is_clean (struct array *a, const struct line_piece *p, struct list **wait)

@@ -91,7 +91,8 @@ note_records (struct run *r)
   const struct membership *ms = &r->sa->a->membership;
 
   r->shrank = r->shrinks;
-  r->shrinks = ms->phase != MEMBERSHIP_IDLE && ms->phase != MEMBERSHIP_STOPPED &&
+  r->shrinks = ms->phase != MEMBERSHIP_IDLE &&
+    ms->phase != MEMBERSHIP_STOPPED &&
     ms->next_shape.k < ms->shape.k;
   if (ms->in_force && r->sa->a->writable &&
       (ms->phase == MEMBERSHIP_IDLE || ms->phase == MEMBERSHIP_STOPPED))
