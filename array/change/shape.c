@@ -411,14 +411,23 @@ begin (struct array *a, struct seat **s, char *why)
   return false;
 }
 
+/* What is in the way of what is wanted. */
+static const char *
+problem (const struct array *a)
+{
+  const struct shape *p = a->shape;
+  const char *what = obstacle (a, p->wanted);
+
+  return what == NULL && p->member ? new_member_problem (p->member) : what;
+}
+
 bool
 shape_begin (struct array *a, struct command **cmd, struct seat **s)
 {
   struct shape *p = a->shape;
   char why[MEMBERSHIP_TEXT_LEN] = "";
 
-  if (p->wanted == WANT_NOTHING || obstacle (a, p->wanted) ||
-      !p->holds || !is_ready (a))
+  if (p->wanted == WANT_NOTHING || !p->holds || problem (a) || !is_ready (a))
     return false;
   *cmd = p->cmd;
   *s = NULL;
@@ -553,9 +562,7 @@ shape_turn (struct array *a)
   }
   if (p->wanted == WANT_NOTHING || p->ends || a->change)
     return;
-  what = obstacle (a, p->wanted);
-  if (what == NULL && p->member)
-    what = new_member_problem (p->member);
+  what = problem (a);
   if (what)
     refuse (a, EINVAL, what);
   else if (p->member == NULL || new_member_is_ready (a, p->member))

@@ -122,11 +122,12 @@ run_changes_made (const struct run *r)
 bool
 run_address (const struct run *r, uint64_t row, unsigned role, uint64_t *off)
 {
-  const unsigned k = r->g.k - reshape_is_old (&r->g, row);
+  const struct geometry *g = &r->sa->g;
+  const unsigned k = g->k - reshape_is_old (g, row);
 
-  *off = (row / r->rows_per_stripe * k + role) * r->g.chunk +
+  *off = (row / r->rows_per_stripe * k + role) * g->chunk +
     row % r->rows_per_stripe * BLOCK_LEN;
-  return role < k && !reshape_is_dead (&r->g, row);
+  return role < k && !reshape_is_dead (g, row);
 }
 
 /* ---- torn rows ---- */
@@ -259,8 +260,8 @@ look_at_twos (struct run *r)
 }
 
 /* It may fail if too much is lost, or held in memory for rows that can't be
- * written, or for members without space at a stop.  While a data slot is taken
- * back it counts as lost in the record before.
+ * written, or for members without space at a stop.  While a data slot is added
+ * or taken back its member may be one that is lost in the record before.
  */
 void
 run_look_at_failure (struct run *r)
@@ -272,7 +273,7 @@ run_look_at_failure (struct run *r)
   if (!(r->rows_lost && a->nr_stuck > 0) && !(r->full && a->stopping) &&
       nr_bits (a->lost_slots |
                run_slots_of (r, r->faulty | r->unreadable)) +
-      (r->shrinks || r->shrank) <= r->g.m)
+      (r->resizes || r->resized) <= r->g.m)
     run_die (r, "the array has failed, with no more than m members in "
              "trouble");
   stats.held_too_much++;

@@ -137,8 +137,10 @@ struct run {
   unsigned start_m, max_m;      /* it gets no more parity than that */
   unsigned start_k, max_k;      /* nor data */
   uint64_t shapes;              /* what records have that may be in force */
-  bool shrinks, shrank;         /* a slot is being taken back: now, and before
-                                 * the last event */
+  bool resizes, resized;        /* a data slot is being added or taken back:
+                                 * now, and before the last event */
+  uint64_t sure_frontier;       /* that is durable: a recovery may find more,
+                                 * and the next one not */
   bool rest_rotted;             /* so has a copy of a superblock, since it was
                                  * last open */
   uint64_t ringless;            /* disks: headers of their rings have rotted,

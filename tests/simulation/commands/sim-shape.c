@@ -90,10 +90,9 @@ note_records (struct run *r)
 {
   const struct membership *ms = &r->sa->a->membership;
 
-  r->shrank = r->shrinks;
-  r->shrinks = ms->phase != MEMBERSHIP_IDLE &&
-    ms->phase != MEMBERSHIP_STOPPED &&
-    ms->next_shape.k < ms->shape.k;
+  r->resized = r->resizes;
+  r->resizes = ms->phase != MEMBERSHIP_IDLE &&
+    ms->phase != MEMBERSHIP_STOPPED && ms->next_shape.k != ms->shape.k;
   if (ms->in_force && r->sa->a->writable &&
       (ms->phase == MEMBERSHIP_IDLE || ms->phase == MEMBERSHIP_STOPPED))
     r->shapes = bit_of_shape (r, &ms->shape);
@@ -111,8 +110,8 @@ take (struct run *r)
   if (r->sa->g.m != a->g.m || r->sa->g.k != a->g.k)
     sim_array_end_check (r->sa);
   r->g = r->sa->g = a->g;
-  /* Whether it is larger is looked at when it is opened again. */
-  r->g.size = r->sa->g.size = size;
+  /* Clients see that it is larger when it is opened again. */
+  r->g.size = size;
   r->n = a->n;
   r->first = a->sb.record.self.first;
 }
@@ -211,6 +210,8 @@ shape_look (struct run *r)
   const struct array *a = r->sa->a;
 
   note_records (r);
+  if (a->recovery == NULL)
+    r->sure_frontier = a->g.frontier;
   if (is_alike (r, a)) {
     look_at_frontier (r);
     return;
@@ -251,10 +252,10 @@ shape_check_open (struct run *r)
     run_die (r, "it opened with k %u, m %u, first %d, widening %d: those of "
              "other records are %#" PRIx64, a->g.k, a->g.m,
              a->sb.record.self.first, a->g.widening, r->shapes);
-  if (a->g.widening && a->g.k == r->g.k && a->g.frontier < r->g.frontier &&
+  if (a->g.widening && a->g.k == r->g.k && a->g.frontier < r->sure_frontier &&
       !r->forced)
     run_die (r, "it opened, and rows have moved back, from %" PRIu64 " to %"
-             PRIu64, r->g.frontier, a->g.frontier);
+             PRIu64, r->sure_frontier, a->g.frontier);
   if (a->sb.record.self.first && !(a->lost_slots >> (a->n - 1) & 1))
     run_die (r, "the last slot was never active, and is");
   count (r, a);
