@@ -168,7 +168,7 @@ int
 op_copy (const struct op *op, unsigned role, uint32_t cell_off, uint32_t len,
          uint8_t *buf)
 {
-  for (unsigned i = 0; i < op->nr_rects; i++) {
+  for (unsigned i = 0; i < op->nr_rects && op->error == 0; i++) {
     const struct rect *rect = &op->rect[i];
     const uint32_t start = MAX (rect->b0 * BLOCK_LEN, cell_off);
     const uint32_t end = MIN ((rect->b0 + rect->nr) * BLOCK_LEN,
