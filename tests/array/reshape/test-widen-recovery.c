@@ -16,7 +16,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/journal/internal.h"
 #include "array/replay/internal.h"
 #include "array/reshape/internal.h"
 #include "common/bits.h"
@@ -24,15 +23,6 @@
 #include "tests/array/reshape/widen-array.h"
 
 #define ROWS (CHUNK / BLOCK_LEN)        /* of a stripe */
-
-static bool
-is_logged (void)
-{
-  list_for_each (l, &sa->a->journal->live)
-    if (txn_at (l)->moves && txn_at (l)->phase == TXN_LOGGED)
-      return true;
-  return false;
-}
 
 /* It crashes when all of the window is in the journal.  None of it is in
  * place: of each disk what the window's rows had before is there.
@@ -47,8 +37,7 @@ crash_in_window (unsigned k, unsigned m)
     before[i] = memcpy (malloc (CHUNK), sa->disk[i]->image + place (sa, 0, 0),
                         CHUNK);
   widen (sa);
-  while (!is_logged ())
-    assert_true (sim_step (sa->sim));
+  move_to_logged (sa);
   crash_journal ();
   for (unsigned i = 0; i < k + m; i++) {
     sim_disk_poke (sa->disk[i], before[i], CHUNK, place (sa, 0, 0));

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "array/change/shape.h"
+#include "array/journal/internal.h"
 #include "raidmap/limits.h"
 #include "tests/array/reshape/widen-array.h"
 
@@ -69,9 +70,25 @@ move_all (struct sim_array *sa)
   note_size (sa);
 }
 
+static bool
+is_logged (const struct array *a)
+{
+  list_for_each (l, &a->journal->live)
+    if (txn_at (l)->moves && txn_at (l)->phase == TXN_LOGGED)
+      return true;
+  return false;
+}
+
+void
+move_to_logged (struct sim_array *sa)
+{
+  while (!is_logged (sa->a))
+    assert_true (sim_step (sa->sim));
+}
+
 void
 widen_limits (void)
 {
-  limits.table_page_entries = 24;
+  limits.table_page_entries = WIDEN_PAGE_ENTRIES;
   limits.region_min_len = 8 * CHUNK;
 }

@@ -22,8 +22,12 @@ extern void not_widened (struct sim_array *sa, const char *what);
  */
 extern void move_to (struct sim_array *sa, uint64_t row);
 extern void move_all (struct sim_array *sa);
+/* Until all records of a journaled window are durable. */
+extern void move_to_logged (struct sim_array *sa);
 /* It may be larger by now: what was added is zeroes. */
 extern void note_size (struct sim_array *sa);
+
+#define WIDEN_PAGE_ENTRIES 24u
 
 /* Several pages and regions, for little data. */
 extern void widen_limits (void);
