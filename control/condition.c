@@ -63,6 +63,8 @@ full_status (void)
   st->code = CODE_RS;
   st->label[0] = st->failed_change[0] = 'x';
   st->rebuild = st->resync = st->grow = st->scrub = runs;
+  st->reshape.state = RESHAPE_MOVING;
+  st->reshape.why = path;
   st->has_last_scrub = true;
   st->reasons = ARRAY_WHY_MEMBERS;
   st->nr_engines = 1;

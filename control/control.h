@@ -50,10 +50,12 @@ struct control_ops {
                   unsigned flags, char why[ARRAY_WHY_LEN]);
   int (*spare) (void *opaque, const char *path, unsigned flags,
                 char why[ARRAY_WHY_LEN]);
-  int (*add_parity) (void *opaque, const char *path, unsigned flags,
-                     char why[ARRAY_WHY_LEN]);
-  int (*parity_control) (void *opaque, enum array_shape_command command,
-                         char why[ARRAY_WHY_LEN]);
+  /* One more member, for data or parity.  For data path may be a spare. */
+  int (*add) (void *opaque, bool data, const char *path, unsigned flags,
+              char why[ARRAY_WHY_LEN]);
+  int (*shape_control) (void *opaque, bool data,
+                        enum array_shape_command command,
+                        char why[ARRAY_WHY_LEN]);
   /* *full: it is rebuilt in full. */
   int (*readd) (void *opaque, const char *which, bool *full,
                 char why[ARRAY_WHY_LEN]);
@@ -131,9 +133,9 @@ extern void control_answer_last (struct control_last *last, bool written_out);
  *
  * What changes something is refused first if the array is read-only, with the
  * reason.  fail and replace then check whether the member exists.  replace,
- * spare and add_parity then open the new member if its path exists, and refuse
- * one that is too small, one that the array uses, and, unless forced, one that
- * is not blank.
+ * spare and add then open the new member if its path exists, and refuse one
+ * that is too small, one that the array uses, and, unless forced, one that is
+ * not blank.
  * Only then they call array_make_writable, so that a mistyped command has
  * changed nothing.  A path that does not exist is created, of length
  * array_member_size, and removed if the array refuses it.  readd opens the
@@ -154,8 +156,8 @@ struct control_array {
 };
 
 extern const struct control_ops control_array_ops;
-/* How long readd, replace, spare and add_parity wait for I/O to a member that
- * is out; tests change it.
+/* How long readd, replace, spare and add wait for I/O to a member that is out;
+ * tests change it.
  */
 extern unsigned control_closing_ms;
 

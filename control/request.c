@@ -94,8 +94,9 @@ run_spare (const struct request_env *env, const struct args *a)
 }
 
 static struct json_object *
-run_add_parity (const struct request_env *env, const struct args *a)
+run_add (const struct request_env *env, const struct args *a, bool data)
 {
+  const char *name = data ? "widen" : "add-parity";
   static const struct {
     const char *name;
     enum array_shape_command command;
@@ -106,18 +107,30 @@ run_add_parity (const struct request_env *env, const struct args *a)
   char why[ARRAY_WHY_LEN] = "";
 
   if (a->new_path && a->action)
-    return reply_refuse ("add-parity: either a new member or an action");
+    return reply_refuse ("%s: either a new member or an action", name);
   if (a->new_path)
-    return result (env->ops->add_parity (env->opaque, a->new_path,
-                                         flags_of (a), why), why);
+    return result (env->ops->add (env->opaque, data, a->new_path,
+                                  flags_of (a), why), why);
   if (flags_of (a))
-    return reply_refuse ("add-parity: force and any_room go with a new member "
-                         "only");
+    return reply_refuse ("%s: force and any_room go with a new member only",
+                         name);
   for (size_t i = 0; i < ARRAY_LEN (actions); i++)
     if (strcmp (a->action, actions[i].name) == 0)
-      return result (env->ops->parity_control (env->opaque,
-                                               actions[i].command, why), why);
-  return reply_refuse ("add-parity: no such action: %.64s", a->action);
+      return result (env->ops->shape_control (env->opaque, data,
+                                              actions[i].command, why), why);
+  return reply_refuse ("%s: no such action: %.64s", name, a->action);
+}
+
+static struct json_object *
+run_add_parity (const struct request_env *env, const struct args *a)
+{
+  return run_add (env, a, false);
+}
+
+static struct json_object *
+run_widen (const struct request_env *env, const struct args *a)
+{
+  return run_add (env, a, true);
 }
 
 static struct json_object *
@@ -243,6 +256,7 @@ static const struct command {
   { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE|KEY_ANY_ROOM, run_replace },
   { "spare", KEY_NEW|KEY_FORCE|KEY_ANY_ROOM, run_spare },
   { "add-parity", KEY_NEW|KEY_FORCE|KEY_ANY_ROOM|KEY_ACTION, run_add_parity },
+  { "widen", KEY_NEW|KEY_FORCE|KEY_ANY_ROOM|KEY_ACTION, run_widen },
   { "readd", KEY_MEMBER, run_readd },
   { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
   { "rebuild", KEY_ACTION, run_rebuild },

@@ -100,14 +100,15 @@ reshape_to_json (const struct array_reshape *r)
 {
   static const char *const states[] = {
     [RESHAPE_MOVING] = "moving", [RESHAPE_PAUSED] = "paused",
-    [RESHAPE_WAITING] = "waiting", [RESHAPE_FINISHING] = "finishing",
+    [RESHAPE_WAITING] = "waiting", [RESHAPE_STOPPED] = "stopped",
+    [RESHAPE_FINISHING] = "finishing",
   };
   struct json_object *o;
 
   if (r->state == RESHAPE_NONE)
     return NULL;
   o = json_object_new_object ();
-  add_text (o, "kind", "parity");
+  add_text (o, "kind", r->widens ? "widen" : "parity");
   add_u64 (o, "k", r->k);
   add_u64 (o, "m", r->m);
   add_u64 (o, "done", r->done);

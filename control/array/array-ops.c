@@ -41,13 +41,13 @@ ops_fail (void *opaque, const char *which, bool *already,
 }
 
 static int
-ops_parity_control (void *opaque, enum array_shape_command command,
-                    char why[ARRAY_WHY_LEN])
+ops_shape_control (void *opaque, bool data, enum array_shape_command command,
+                   char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
   const int err = check_writable (ca->array, why);
 
-  return err ? err : array_shape_control (ca->array, false, command, why);
+  return err ? err : array_shape_control (ca->array, data, command, why);
 }
 
 static int
@@ -141,8 +141,8 @@ const struct control_ops control_array_ops = {
   .fail = ops_fail,
   .replace = control_replace,
   .spare = control_spare,
-  .add_parity = control_add_parity,
-  .parity_control = ops_parity_control,
+  .add = control_add,
+  .shape_control = ops_shape_control,
   .readd = control_readd,
   .scrub_start = ops_scrub_start,
   .scrub_control = ops_scrub_control,

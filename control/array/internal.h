@@ -36,8 +36,8 @@ extern int control_replace (void *opaque, const char *which, const char *path,
                             unsigned flags, char why[ARRAY_WHY_LEN]);
 extern int control_spare (void *opaque, const char *path, unsigned flags,
                           char why[ARRAY_WHY_LEN]);
-extern int control_add_parity (void *opaque, const char *path, unsigned flags,
-                               char why[ARRAY_WHY_LEN]);
+extern int control_add (void *opaque, bool data, const char *path,
+                        unsigned flags, char why[ARRAY_WHY_LEN]);
 extern int control_readd (void *opaque, const char *which, bool *full,
                           char why[ARRAY_WHY_LEN]);
 

@@ -1,5 +1,5 @@
-/* gpuraid: the commands that give the array a member: replace, spare, add
- * parity, readd.
+/* gpuraid: the commands that give the array a member: replace, spare, readd and
+ * add, which is add-parity and widen.
  *
  * What a new member must satisfy, and in which order that is checked, so that a
  * refused command has changed nothing.
@@ -19,6 +19,7 @@
 #include "array/create/allocate.h"
 #include "array/create/in-use.h"
 #include "array/create/known.h"
+#include "array/stores/look.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -182,35 +183,44 @@ check_room (const struct control_array *ca, const struct allocation *r,
 
 /* What becomes of a new member. */
 struct purpose {
-  const char *which;            /* it replaces this one; or NULL: */
-  bool parity;                  /* it is one more, for parity; or a spare */
+  enum { TO_REPLACE, TO_SPARE, TO_PARITY, TO_DATA } kind;
+  const char *which;            /* TO_REPLACE: this one */
 };
 
 static int
 give (struct array *a, const struct purpose *p, struct member *m,
       char why[ARRAY_WHY_LEN])
 {
-  return p->which ? array_replace (a, p->which, m, why) :
-    p->parity ? array_add_parity (a, m, why) : array_spare (a, m, why);
+  switch (p->kind) {
+  case TO_REPLACE: return array_replace (a, p->which, m, why);
+  case TO_SPARE: return array_spare (a, m, why);
+  case TO_PARITY: return array_add_parity (a, m, why);
+  case TO_DATA: return array_widen (a, m, why);
+  }
+  return EINVAL;
 }
 
-/* It is in the array's hands; or it was refused, and is as before. */
+/* It is in the array's hands, as a spare at least; or it was refused, and is as
+ * before.
+ */
 static int
 join (const struct control_array *ca, const struct purpose *p,
-      struct member *m, const struct allocation *r, char why[ARRAY_WHY_LEN])
+      const char *path, struct member *m, const struct allocation *r,
+      char why[ARRAY_WHY_LEN])
 {
   struct alloc_taken t;
   int err = alloc_take (r, m, &t);
 
   if (err) {
     snprintf (why, ARRAY_WHY_LEN, "can't allocate what a new member needs: %s: "
-              "make room, or name another than %s", strerror (err), m->path);
+              "make room, or name another than %s", strerror (err), path);
     member_close (m);
   }
   else
     err = give (ca->array, p, m, why);
   /* After another error the record may have it. */
-  if (err == EINVAL || err == ENOSPC || err == EBUSY)
+  if ((err == EINVAL || err == ENOSPC || err == EBUSY) &&
+      !array_has_spare (ca->array, path))
     alloc_give_back (&t);
   else
     alloc_keep (&t);
@@ -260,8 +270,8 @@ add_member (const struct control_array *ca, const struct purpose *p,
     return EINVAL;
   }
   err = check_names (ca->array, p->which, path, why);
-  if (err == 0 && p->parity)
-    err = array_may_add (ca->array, false, why);
+  if (err == 0 && p->kind >= TO_PARITY)
+    err = array_may_add (ca->array, p->kind == TO_DATA, why);
   if (err)
     return err;
   if (!is_closed (ca->array, path, why))
@@ -284,10 +294,10 @@ add_member (const struct control_array *ca, const struct purpose *p,
     err = made ? 0 : EINVAL;
   }
   if (err == 0) {
-    err = join (ca, p, m, &room, why);
+    err = join (ca, p, path, m, &room, why);
     m = NULL;                   /* owned by the array, also after a failure */
   }
-  if (err == 0)
+  if (err == 0 || array_has_spare (ca->array, path))
     note_members (ca->array);
   else {
     member_close (m);
@@ -301,7 +311,7 @@ int
 control_replace (void *opaque, const char *which, const char *path,
                  unsigned flags, char why[ARRAY_WHY_LEN])
 {
-  const struct purpose p = { .which = which };
+  const struct purpose p = { TO_REPLACE, which };
 
   return add_member (opaque, &p, path, flags, why);
 }
@@ -310,18 +320,45 @@ int
 control_spare (void *opaque, const char *path, unsigned flags,
                char why[ARRAY_WHY_LEN])
 {
-  const struct purpose p = { .which = NULL };
+  const struct purpose p = { TO_SPARE };
 
   return add_member (opaque, &p, path, flags, why);
 }
 
-int
-control_add_parity (void *opaque, const char *path, unsigned flags,
-                    char why[ARRAY_WHY_LEN])
+/* The name that the array has for a spare of this path: the caller frees it.
+ * NULL: there is no such spare.
+ */
+static char *
+find_spare (struct array *a, const char *path)
 {
-  const struct purpose p = { .parity = true };
+  struct array_status st;
+  char *name = NULL;
 
-  return add_member (opaque, &p, path, flags, why);
+  array_get_status (a, &st);
+  for (unsigned i = 0; i < st.nr_entries && name == NULL; i++) {
+    const struct array_entry *e = &st.entry[i];
+
+    if (e->state == ENTRY_SPARE && e->path &&
+        (strcmp (e->path, path) == 0 || look_same_store (e->path, path)))
+      name = strdup (e->path);
+  }
+  array_status_free (&st);
+  return name;
+}
+
+int
+control_add (void *opaque, bool data, const char *path, unsigned flags,
+             char why[ARRAY_WHY_LEN])
+{
+  const struct purpose p = { data ? TO_DATA : TO_PARITY };
+  const struct control_array *ca = opaque;
+  CLEANUP_FREE char *spare = data ? find_spare (ca->array, path) : NULL;
+  int err;
+
+  if (spare == NULL)
+    return add_member (ca, &p, path, flags, why);
+  err = check_writable (ca->array, why);
+  return err ? err : array_widen_to (ca->array, spare, why);
 }
 
 /* The path of a member to be taken again: the caller frees it.  NULL: why. */

@@ -157,19 +157,21 @@ fake_spare (void *opaque, const char *new_path, unsigned flags,
 }
 
 static int
-fake_add_parity (void *opaque, const char *new_path, unsigned flags,
-                 char why[ARRAY_WHY_LEN])
+fake_add (void *opaque, bool data, const char *new_path, unsigned flags,
+          char why[ARRAY_WHY_LEN])
 {
-  return fake_replace (opaque, "add-parity", new_path, flags, why);
+  return fake_replace (opaque, data ? "widen" : "add-parity", new_path, flags,
+                       why);
 }
 
 static int
-fake_parity_control (void *opaque, enum array_shape_command command,
-                     char why[ARRAY_WHY_LEN])
+fake_shape_control (void *opaque, bool data, enum array_shape_command command,
+                    char why[ARRAY_WHY_LEN])
 {
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
   fake.nr_commands++;
-  fake.parity = command;
+  fake.shape = command;
+  fake.of_data = data;
   return 0;
 }
 
@@ -295,7 +297,7 @@ fake_disconnect (void *opaque)
 
 static const struct control_ops fake_ops = {
   fake_status, fake_status_free, fake_fail, fake_replace, fake_spare,
-  fake_add_parity, fake_parity_control, fake_readd, fake_scrub_start,
+  fake_add, fake_shape_control, fake_readd, fake_scrub_start,
   fake_scrub_control, fake_rebuild_pause, fake_rate, fake_wait, fake_grow,
   fake_clients, fake_stop, fake_disconnect,
 };

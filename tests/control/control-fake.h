@@ -42,7 +42,8 @@ struct fake {
   bool any_room;
   bool full;                    /* what readd says */
   enum array_scrub_command scrub;
-  enum array_shape_command parity;
+  enum array_shape_command shape;
+  bool of_data;                 /* that was of one more data member */
   bool paused;                  /* the rebuild */
   uint64_t rate;
   unsigned nr_commands;

@@ -108,6 +108,8 @@ test_null (void **state)
   assert_true (holds ("members.7.state!=active"));
   assert_false (holds ("failed_change.message=x"));
   assert_true (holds ("grow=null"));
+  assert_false (holds ("reshape.done>=0"));
+  assert_false (holds ("reshape.why=x"));
   assert_true (holds ("reasons.2=null"));
 }
 

@@ -185,6 +185,40 @@ assert_already (const char *member, bool already)
   json_object_put (reply);
 }
 
+/* The rest of a request of that command. */
+static const char *
+with (const char *command, const char *rest)
+{
+  static char text[160];
+
+  snprintf (text, sizeof text, "{\"command\":\"%s\"%s}", command, rest);
+  return text;
+}
+
+static void
+assert_add (const char *command, bool data)
+{
+  assert_ok (with (command, ",\"new\":\"/p\",\"force\":true"));
+  assert_string_equal (fake.which, command);
+  assert_string_equal (fake.new_path, "/p");
+  assert_true (fake.force);
+  assert_ok (with (command, ",\"action\":\"pause\""));
+  assert_int_equal (fake.shape, ARRAY_SHAPE_PAUSE);
+  assert_int_equal (fake.of_data, data);
+  assert_ok (with (command, ",\"action\":\"resume\""));
+  assert_int_equal (fake.shape, ARRAY_SHAPE_RESUME);
+  assert_ok (with (command, ",\"action\":\"cancel\""));
+  assert_int_equal (fake.shape, ARRAY_SHAPE_CANCEL);
+  assert_refused (with (command, ""), "which new member?");
+  assert_refused (with (command, ",\"action\":\"stop\""), "no such action");
+  assert_refused (with (command, ",\"action\":\"pause\",\"new\":\"/p\""),
+                  "either");
+  assert_refused (with (command, ",\"action\":\"pause\",\"force\":true"),
+                  "with a new member only");
+  assert_refused (with (command, ",\"action\":\"pause\",\"force\":true"),
+                  command);
+}
+
 static void
 test_commands (void **state)
 {
@@ -228,23 +262,8 @@ test_commands (void **state)
   assert_refused ("{\"command\":\"spare\",\"new\":\"/s\",\"any_room\":1}",
                   "any_room: not true or false");
   assert_refused ("{\"command\":\"stop\",\"any_room\":true}", "no such key");
-  assert_ok ("{\"command\":\"add-parity\",\"new\":\"/p\",\"force\":true}");
-  assert_string_equal (fake.which, "add-parity");
-  assert_string_equal (fake.new_path, "/p");
-  assert_true (fake.force);
-  assert_ok ("{\"command\":\"add-parity\",\"action\":\"pause\"}");
-  assert_int_equal (fake.parity, ARRAY_SHAPE_PAUSE);
-  assert_ok ("{\"command\":\"add-parity\",\"action\":\"resume\"}");
-  assert_int_equal (fake.parity, ARRAY_SHAPE_RESUME);
-  assert_ok ("{\"command\":\"add-parity\",\"action\":\"cancel\"}");
-  assert_int_equal (fake.parity, ARRAY_SHAPE_CANCEL);
-  assert_refused ("{\"command\":\"add-parity\"}", "which new member?");
-  assert_refused ("{\"command\":\"add-parity\",\"action\":\"stop\"}",
-                  "no such action");
-  assert_refused ("{\"command\":\"add-parity\",\"action\":\"pause\","
-                  "\"new\":\"/p\"}", "either");
-  assert_refused ("{\"command\":\"add-parity\",\"action\":\"pause\","
-                  "\"force\":true}", "with a new member only");
+  assert_add ("add-parity", false);
+  assert_add ("widen", true);
   assert_rebuild ("changes");
   fake.full = true;
   assert_rebuild ("full");

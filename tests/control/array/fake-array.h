@@ -32,8 +32,11 @@ static char *name[2];           /* of the members of the array */
 
 static struct {
   int make_writable, replace, fail;     /* what they return; a spare too */
-  bool no_parity;
-  enum array_shape_command parity;
+  bool no_more;                 /* no member can be added */
+  bool of_data;                 /* that, or the command, was for data */
+  enum array_shape_command shape;
+  bool is_spare;                /* the second member is one */
+  bool stays_spare;             /* what could not be added for data */
   unsigned nr_writable, nr_replace, nr_fail, nr_scrub, nr_readd;
   int closing;                  /* it is, this many times */
   bool has_idle, readonly, readd_m;
@@ -57,7 +60,7 @@ array_get_status (struct array *a, struct array_status *st)
   st->nr_entries = 3;
   for (unsigned i = 0; i < 3; i++) {
     st->entry[i].slot = i;
-    st->entry[i].state = state[i];
+    st->entry[i].state = i == 1 && fake.is_spare ? ENTRY_SPARE : state[i];
     st->entry[i].path = i < 2 ? strdup (name[i]) : NULL;
   }
 }
@@ -109,7 +112,8 @@ array_replace (struct array *a, const char *which, struct member *target,
 int
 array_may_add (struct array *a, bool data, char why[ARRAY_WHY_LEN])
 {
-  if (!fake.no_parity)
+  fake.of_data = data;
+  if (!fake.no_more)
     return 0;
   snprintf (why, ARRAY_WHY_LEN, "a scrub is under way");
   return EINVAL;
@@ -123,11 +127,31 @@ array_add_parity (struct array *a, struct member *target,
 }
 
 int
+array_widen (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
+{
+  return array_replace (a, "data", target, why);
+}
+
+int
+array_widen_to (struct array *a, const char *spare, char why[ARRAY_WHY_LEN])
+{
+  snprintf (fake.which, sizeof fake.which, "%s", spare);
+  return fake.replace;
+}
+
+bool
+array_has_spare (struct array *a, const char *which)
+{
+  return fake.stays_spare;
+}
+
+int
 array_shape_control (struct array *a, bool data,
                      enum array_shape_command command,
                      char why[ARRAY_WHY_LEN])
 {
-  fake.parity = command;
+  fake.of_data = data;
+  fake.shape = command;
   return 0;
 }
 

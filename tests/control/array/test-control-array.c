@@ -186,35 +186,84 @@ test_other_name (void **state)
   unlink (link_path);
 }
 
-/* A parity member too, and nothing is made where it is refused. */
+static int
+add (bool data, const char *path, char why[ARRAY_WHY_LEN])
+{
+  return control_array_ops.add ((void *) &ca, data, path, 0, why);
+}
+
+/* One for parity or data too, and nothing is made where it is refused. */
 static void
-test_add_parity (void **state)
+assert_adds (bool data)
 {
   char why[ARRAY_WHY_LEN], made[128];
 
   snprintf (made, sizeof made, "%s/made", dir);
-  fake.no_parity = true;
-  assert_int_equal (control_array_ops.add_parity ((void *) &ca, made, 0, why),
-                    EINVAL);
+  fake.no_more = true;
+  assert_int_equal (add (data, made, why), EINVAL);
   assert_string_equal (why, "a scrub is under way");
   assert_int_equal (access (made, F_OK), -1);
   assert_int_equal (fake.nr_replace + fake.nr_writable, 0);
-  fake.no_parity = false;
-  assert_int_equal (control_array_ops.add_parity ((void *) &ca, name[0], 0,
-                                                  why), EINVAL);
+  fake.no_more = false;
+  assert_int_equal (add (data, name[0], why), EINVAL);
   assert_non_null (strstr (why, "uses it already"));
-  assert_int_equal (control_array_ops.add_parity ((void *) &ca, made, 0, why),
-                    0);
-  assert_string_equal (fake.which, "parity");
+  fake.of_data = !data;
+  assert_int_equal (add (data, made, why), 0);
+  assert_string_equal (fake.which, data ? "data" : "parity");
+  assert_int_equal (fake.of_data, data);
   unlink (made);
-  assert_int_equal (control_array_ops.parity_control ((void *) &ca,
-                                                      ARRAY_SHAPE_PAUSE,
-                                                      why), 0);
-  assert_int_equal (fake.parity, ARRAY_SHAPE_PAUSE);
+  fake.of_data = !data;
+  assert_int_equal (control_array_ops.shape_control ((void *) &ca, data,
+                                                     ARRAY_SHAPE_PAUSE, why),
+                    0);
+  assert_int_equal (fake.shape, ARRAY_SHAPE_PAUSE);
+  assert_int_equal (fake.of_data, data);
   fake.readonly = true;
-  assert_int_equal (control_array_ops.parity_control ((void *) &ca,
-                                                      ARRAY_SHAPE_CANCEL,
-                                                      why), EROFS);
+  assert_int_equal (control_array_ops.shape_control ((void *) &ca, data,
+                                                     ARRAY_SHAPE_CANCEL, why),
+                    EROFS);
+}
+
+static void
+test_add_parity (void **state)
+{
+  assert_adds (false);
+}
+
+static void
+test_widen (void **state)
+{
+  assert_adds (true);
+}
+
+/* A spare is used as it is, under any name; for parity it is no new member.
+ * What was made, and has become a spare, stays.
+ */
+static void
+test_widen_to_spare (void **state)
+{
+  char why[ARRAY_WHY_LEN], path[128];
+
+  snprintf (path, sizeof path, "%s/link", dir);
+  assert_int_equal (symlink (name[1], path), 0);
+  fake.is_spare = true;
+  assert_int_equal (add (true, path, why), 0);
+  assert_string_equal (fake.which, name[1]);
+  assert_int_equal (fake.nr_replace + fake.nr_writable, 0);
+  assert_int_equal (add (false, path, why), EINVAL);
+  assert_non_null (strstr (why, "uses it already"));
+  fake.readonly = true;
+  assert_int_equal (add (true, path, why), EROFS);
+  fake.readonly = fake.is_spare = false;
+  unlink (path);
+
+  for (unsigned stays = 0; stays < 2; stays++) {
+    fake.stays_spare = stays;
+    fake.replace = EINVAL;
+    assert_int_equal (add (true, path, why), EINVAL);
+    assert_int_equal (access (path, F_OK), stays ? 0 : -1);
+  }
+  unlink (path);
 }
 
 /* A spare has to be as good as a replacement. */
@@ -344,6 +393,8 @@ main (void)
     cmocka_unit_test_setup_teardown (test_other_name, setup, teardown),
     cmocka_unit_test_setup_teardown (test_spare, setup, teardown),
     cmocka_unit_test_setup_teardown (test_add_parity, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_widen, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_widen_to_spare, setup, teardown),
     cmocka_unit_test_setup_teardown (test_readd, setup, teardown),
     cmocka_unit_test_setup_teardown (test_grow, setup, teardown),
   };
