@@ -27,6 +27,7 @@ extern int cmd_replace (int argc, char **argv);
 extern int cmd_grow (int argc, char **argv);
 extern int cmd_spare (int argc, char **argv);
 extern int cmd_add_parity (int argc, char **argv);
+extern int cmd_widen (int argc, char **argv);
 extern int cmd_scrub (int argc, char **argv);
 extern int cmd_rebuild (int argc, char **argv);
 extern int cmd_rate (int argc, char **argv);

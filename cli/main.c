@@ -64,6 +64,11 @@ static const struct command {
     "[--force] [--any-room] CONTROL NEW|pause|resume|cancel",
     "one more parity member, online: m grows by one; or pause to fill it,\n"
     "      go on, or take it back before it is filled" },
+  { "widen", cmd_widen,
+    "[--force] [--any-room] CONTROL NEW|pause|resume|cancel",
+    "one more data member, online: k grows by one, and the array when its\n"
+    "      rows have moved; or pause that, go on, or take it back before it\n"
+    "      begins" },
   { "scrub", cmd_scrub, "CONTROL [--repair] [start|stop|pause|resume]",
     "look at every row that was ever written" },
   { "rebuild", cmd_rebuild, "CONTROL [pause|resume]",

@@ -32,21 +32,21 @@ _gpuraid ()
   local command=${COMP_WORDS[1]} usage words i nr=0
 
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words=$("$1" --help 2>/dev/null | sed -n 's/^  gpuraid \([a-z]*\) .*/\1/p')
+    words=$("$1" --help 2>/dev/null | sed -n 's/^  gpuraid \([a-z-]*\) .*/\1/p')
     COMPREPLY=($(compgen -W "$words --help --version" -- "$2"))
     return
   fi
   usage=$("$1" "$command" --help 2>/dev/null)
 
   # Options, as in "[--force]" or "  -k LIST"; keys, as in "chunk="; and
-  # words, as in "[start|stop]".
+  # words, as in "[start|stop]" or "NEW|pause".
   words=$(grep -oE '(^|[[ |])(-[a-z]|--[a-z-]+)|[a-z-]+=' <<<"$usage" |
             tr -d '[ |')
   case "$2" in
     -*) ;;
     *)
-      words+=" $(grep -oE '\[[A-Za-z_]+(\|[A-Za-z_]+)+\]' <<<"$usage" |
-                   tr '[]|' '\n' | grep -x '[a-z]*')"
+      words+=" $(grep -oE '(\[[A-Za-z_]+|NEW)(\|[A-Za-z_]+)+' <<<"$usage" |
+                   tr '[|' '\n' | grep -x '[a-z]*')"
       words=$(tr ' ' '\n' <<<"$words" | grep -v '^-')
       for ((i = 2; i < COMP_CWORD; i++)); do
         case "${COMP_WORDS[i]}" in -*) ;; *) nr=$((nr + 1)) ;; esac

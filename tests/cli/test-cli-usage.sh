@@ -25,7 +25,7 @@ wrong ()
 }
 
 timeout 60 "$gpuraid" --help >"$tmp/help" || fail "--help: status $?"
-commands=$(sed -n 's/^  gpuraid \([a-z]*\) .*/\1/p' "$tmp/help")
+commands=$(sed -n 's/^  gpuraid \([a-z-]*\) .*/\1/p' "$tmp/help")
 [ "$(wc -w <<<"$commands")" -ge 17 ] || fail "--help names $commands"
 
 # ---- every command
@@ -74,6 +74,9 @@ for c in start stop; do
 done
 wrong "letters, digits, dots, underscores and dashes" start ./tank
 wrong "usage: gpuraid stop " stop --nosuch tank
+for c in add-parity widen; do
+  wrong "usage: gpuraid $c " $c --force ./ctl pause
+done
 
 # ---- an output that can't be written is reported, once
 

@@ -61,7 +61,7 @@ expect ()
   done
 }
 
-commands=$("$gpuraid" --help | sed -n 's/^  gpuraid \([a-z]*\) .*/\1/p')
+commands=$("$gpuraid" --help | sed -n 's/^  gpuraid \([a-z-]*\) .*/\1/p')
 expect "$(echo $commands) --help --version" gpuraid ''
 expect "create check" gpuraid c
 
@@ -93,6 +93,9 @@ expect "" gpuraid fail tank t
 expect "start stop" gpuraid scrub tank st
 expect "resume" gpuraid scrub --repair tank r
 expect "max" gpuraid rate tank m
+expect "add-parity attach" gpuraid a
+expect "cancel pause resume" gpuraid widen tank ''
+expect "pause" gpuraid add-parity --force tank p
 
 expect "" gpuraid bench ta
 expect "" gpuraid nosuch ''

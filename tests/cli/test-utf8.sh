@@ -307,6 +307,29 @@ try_spare ()
   run 0 fail tank "$other"
 }
 
+# The member is there from then on.
+try_more ()
+{
+  names 0 "$1" tank "$bad/$1"
+  plain 0 wait tank
+  members+=("$bad/$1")
+  says 1 "$1" tank "$bad/$1"
+  run 1 "$1" tank "$bad/nothing/new"
+  utf8
+  plain 1 "$1" tank cancel
+  names 1 "$1" "$bad/nothing" pause
+}
+
+try_add-parity ()
+{
+  try_more add-parity
+}
+
+try_widen ()
+{
+  try_more widen
+}
+
 # What uses the device, too.
 try_attach ()
 {
@@ -366,10 +389,10 @@ try_bench ()
 # ---- all of them, and no other -------------------------------------------
 
 table=(create examine scan start status metrics watch rate rebuild grow scrub fail
-       readd wait replace spare attach detach stop check bench)
+       readd wait replace spare add-parity widen attach detach stop check bench)
 
 plain 0 --help
-sed -n 's/^  gpuraid \([a-z]*\) .*/\1/p' "$tmp/out" >"$tmp/commands"
+sed -n 's/^  gpuraid \([a-z-]*\) .*/\1/p' "$tmp/out" >"$tmp/commands"
 printf '%s\n' "${table[@]}" | sort | diff <(sort "$tmp/commands") - ||
   fail "a command of gpuraid has no line here, or the other way round"
 names 2 "$bytes"
