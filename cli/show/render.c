@@ -19,8 +19,6 @@
 #include "cli/show/trouble.h"
 #include "common/bits.h"
 
-#define BAR_LEN 12
-
 /* The i-th engine of the coder; NULL: there are fewer. */
 static struct json_object *
 engine (struct json_object *status, size_t i)
@@ -135,93 +133,6 @@ render_state (FILE *fp, struct json_object *status)
   }
 }
 
-static void
-render_seconds (FILE *fp, uint64_t s)
-{
-  if (s < 60)
-    fprintf (fp, "%" PRIu64 " s", s);
-  else if (s < 3600)
-    fprintf (fp, "%" PRIu64 " min %02" PRIu64 " s", s / 60, s % 60);
-  else if (s < 48 * 3600)
-    fprintf (fp, "%" PRIu64 " h %02" PRIu64 " min", s / 3600, s / 60 % 60);
-  else
-    fprintf (fp, "%" PRIu64 " days", s / 86400);
-}
-
-/* How much is done, from 0 to 1. */
-static double
-fraction (struct json_object *progress)
-{
-  uint64_t done = get_u64 (progress, "done");
-  uint64_t total = get_u64 (progress, "total");
-
-  return total ? (double) MIN (done, total) / total : 1;
-}
-
-void
-render_percent (FILE *fp, struct json_object *progress, int width)
-{
-  const double part = fraction (progress) * 100;
-
-  fprintf (fp, "%*.*f %%", width, part < 1 ? 3 : 1, part);
-}
-
-static void
-render_rate (FILE *fp, struct json_object *progress)
-{
-  uint64_t rate = get_u64 (progress, "bytes_per_second");
-  char per_second[CLI_SIZE_LEN];
-
-  if (get_bool (progress, "paused")) {
-    fprintf (fp, "paused");
-    return;
-  }
-  fprintf (fp, "%s/s  ", cli_size (rate, per_second));
-  if (rate == 0)
-    fprintf (fp, "time left unknown");
-  else {
-    render_seconds (fp, get_u64 (progress, "eta_seconds"));
-    fprintf (fp, " left");
-  }
-}
-
-void
-render_progress (FILE *fp, struct json_object *progress)
-{
-  char done[CLI_SIZE_LEN], total[CLI_SIZE_LEN];
-
-  render_percent (fp, progress, 5);
-  fprintf (fp, "  %s of %s  ",
-           cli_size (get_u64 (progress, "done"), done),
-           cli_size (get_u64 (progress, "total"), total));
-  render_rate (fp, progress);
-}
-
-void
-render_speed (FILE *fp, struct json_object *progress)
-{
-  render_percent (fp, progress, 5);
-  fputs ("  ", fp);
-  render_rate (fp, progress);
-}
-
-static void
-render_bar (FILE *fp, struct json_object *status, const char *key)
-{
-  struct json_object *progress = get_object (status, key);
-  int full;
-
-  if (progress == NULL)
-    return;
-  full = fraction (progress) * BAR_LEN;
-  fprintf (fp, "%8s: [", key);
-  for (int i = 0; i < BAR_LEN; i++)
-    fputc (i < full ? '=' : i == full ? '>' : '.', fp);
-  fprintf (fp, "] ");
-  render_progress (fp, progress);
-  fputc ('\n', fp);
-}
-
 /* The same place may be mounted upon more than once. */
 static void
 render_places (FILE *fp, struct json_object *list, const char *before)
@@ -331,32 +242,9 @@ render_failed_names (FILE *fp, struct json_object *status)
     }
 }
 
-/* A member that is added; how far it is filled is in the rebuild. */
-static void
-render_reshape (FILE *fp, struct json_object *status)
-{
-  struct json_object *r = get_object (status, "reshape");
-
-  if (r == NULL)
-    return;
-  fprintf (fp, " reshape: ");
-  text_clean (fp, get_text (r, "kind"));
-  fprintf (fp, " to %" PRIu64 "+%" PRIu64 ", ", get_u64 (r, "k"),
-           get_u64 (r, "m"));
-  text_clean (fp, get_text (r, "state"));
-  if (get_text (r, "why")) {
-    fputc (' ', fp);
-    text_clean (fp, get_text (r, "why"));
-  }
-  fputc ('\n', fp);
-}
-
 void
 render_line (FILE *fp, struct json_object *status)
 {
-  static const char *const work[] = {
-    "rebuild", "resync", "grow", "scrub",
-  };
 
   render_state (fp, status);
   for (size_t i = 0; i < nr_members (status); i++) {
@@ -380,19 +268,16 @@ render_line (FILE *fp, struct json_object *status)
   if (get_text (status, "read_only"))
     fprintf (fp, ", read-only");
   render_failed_names (fp, status);
-  for (size_t i = 0; i < ARRAY_LEN (work); i++)
-    if (get_object (status, work[i])) {
-      fprintf (fp, ", %s ", work[i]);
-      render_progress (fp, get_object (status, work[i]));
+  for (unsigned i = 0; i < RENDER_NR_WORK; i++)
+    if (render_work_at (status, i)) {
+      fprintf (fp, ", %s ", render_work[i]);
+      render_progress (fp, render_work_at (status, i));
     }
 }
 
 void
 render_short (FILE *fp, const char *name, struct json_object *status)
 {
-  static const char *const work[] = {
-    "rebuild", "resync", "grow", "scrub",
-  };
   struct json_object *attached = get_object (status, "attached");
   char size[CLI_SIZE_LEN], km[CLI_SIZE_LEN];
 
@@ -402,14 +287,14 @@ render_short (FILE *fp, const char *name, struct json_object *status)
   fputs ("  ", fp);
   text_column (fp, render_word (status), 8);
   fprintf (fp, "  %-5s  %s", km, cli_size (get_u64 (status, "size"), size));
-  for (size_t i = 0; i < ARRAY_LEN (work); i++) {
-    struct json_object *o = get_object (status, work[i]);
+  for (unsigned i = 0; i < RENDER_NR_WORK; i++) {
+    struct json_object *o = render_work_at (status, i);
 
     if (o == NULL)
       continue;
-    fprintf (fp, "  %s ", work[i]);
+    fprintf (fp, "  %s ", render_work[i]);
     render_percent (fp, o, 0);
-    fputs (get_bool (o, "paused") ? " (paused)" :
+    fputs (get_bool (o, "paused") || is_state (o, "paused") ? " (paused)" :
            get_bool (o, "interrupted") ? " (interrupted)" : "", fp);
   }
   for (size_t i = 0; i < nr_members (status); i++)
@@ -474,11 +359,7 @@ render_array (FILE *fp, struct json_object *status)
   trouble_members (fp, status);
   fprintf (fp, "   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),
            get_bool (status, "writable") ? "" : " (not written to yet)");
-  render_bar (fp, status, "rebuild");
-  render_bar (fp, status, "resync");
-  render_bar (fp, status, "grow");
-  render_reshape (fp, status);
-  render_bar (fp, status, "scrub");
+  render_bars (fp, status);
   render_scrub (fp, status);
   render_failed_change (fp, status);
   if (get_u64 (status, "growable"))

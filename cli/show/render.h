@@ -31,6 +31,18 @@ extern void render_short (FILE *fp, const char *name,
 extern const char *render_word (struct json_object *status);
 /* "degraded (1 more member may fail)". */
 extern void render_state (FILE *fp, struct json_object *status);
+/* What may be under way, in the order in which it is shown.  Each is a key of
+ * the status.
+ */
+#define RENDER_NR_WORK 5u
+extern const char *const render_work[RENDER_NR_WORK];
+/* The object with how far that is; NULL: it is not.  How far a member for
+ * parity is filled is in the rebuild, and not in the reshape.
+ */
+extern struct json_object *render_work_at (struct json_object *status,
+                                           unsigned i);
+/* A line with a bar for each of them, and what the reshape is. */
+extern void render_bars (FILE *fp, struct json_object *status);
 /* "36.1 %", of that width and " %".  Below 1 it has more digits: a slow rebuild
  * would show 0.0 for hours.
  */

@@ -230,7 +230,7 @@ show_trouble (struct frame *f)
 }
 
 static void
-render_work (FILE *fp, struct json_object *o)
+render_one (FILE *fp, struct json_object *o)
 {
   if (get_bool (o, "paused") || get_bool (o, "interrupted")) {
     render_percent (fp, o, 5);
@@ -242,9 +242,9 @@ render_work (FILE *fp, struct json_object *o)
 
 /* The bar gets what the numbers leave. */
 static void
-show_work (struct frame *f, const char *what)
+show_work (struct frame *f, unsigned i)
 {
-  struct json_object *o = get_object (f->now->status, what);
+  struct json_object *o = render_work_at (f->now->status, i);
   const uint64_t done = get_u64 (o, "done"), total = get_u64 (o, "total");
   const double part = total ? (double) MIN (done, total) / total : 1;
   CLEANUP_FREE char *text = NULL;
@@ -252,15 +252,15 @@ show_work (struct frame *f, const char *what)
 
   if (o == NULL || !begin (f))
     return;
-  text = text_render (render_work, o);
+  text = text_render (render_one, o);
   bar = (int) f->screen->columns - 11 - (int) strlen (text);
   bar = MAX (0, MIN (bar, 60));
   full = part * bar;
-  put (f, BOLD, "%-7s ", what);
+  put (f, BOLD, "%-7s ", render_work[i]);
   if (bar >= 5) {
     put (f, PLAIN, "[");
-    for (int i = 0; i < bar; i++)
-      put (f, i < full ? GREEN : PLAIN, "%c", i < full ? '=' : i == full ?
+    for (int j = 0; j < bar; j++)
+      put (f, j < full ? GREEN : PLAIN, "%c", j < full ? '=' : j == full ?
            '>' : '.');
     put (f, PLAIN, "] ");
   }
@@ -426,9 +426,6 @@ watch_frame (FILE *fp, const struct watch_sample *now,
              const struct watch_sample *last,
              const struct watch_screen *screen)
 {
-  static const char *const work[] = {
-    "rebuild", "resync", "grow", "scrub",
-  };
   struct frame f = {
     .fp = fp, .screen = screen, .now = now, .last = last,
     .seconds = last->status ? now->at - last->at : 0,
@@ -437,8 +434,8 @@ watch_frame (FILE *fp, const struct watch_sample *now,
   show_array (&f);
   show_attached (&f);
   show_trouble (&f);
-  for (size_t i = 0; i < ARRAY_LEN (work); i++)
-    show_work (&f, work[i]);
+  for (unsigned i = 0; i < RENDER_NR_WORK; i++)
+    show_work (&f, i);
   show_clients (&f);
   show_members (&f);
 }

@@ -20,6 +20,10 @@ PROGRESS = {'done': 25 << 20, 'total': 100 << 20, 'bytes_per_second': 1 << 20,
             'eta_seconds': 75, 'paused': False}
 SCRUB = {'repair': False, 'found': 0, 'repaired': 0, 'unlocated_rows': 0,
          'lost_rows': 0, 'skipped_rows': 0}
+WIDEN = dict({'kind': 'widen', 'k': 4, 'm': 2, 'state': 'moving',
+              'why': None}, **PROGRESS)
+del WIDEN['paused']
+PARITY = dict(WIDEN, kind='parity')
 LAST = dict(SCRUB, ended=AT, complete=True)
 
 
@@ -38,7 +42,8 @@ def status(*reasons, state='', slots={}, extra=(), **more):
         'epoch': 7, 'coder': 'isal', 'loop': 'io_uring',
         'members': [member(i, **slots.get(i, {})) for i in range(6)] +
         list(extra),
-        'rebuild': None, 'resync': None, 'grow': None, 'scrub': None,
+        'rebuild': None, 'resync': None, 'grow': None, 'reshape': None,
+        'scrub': None,
     }, **more)
 
 
@@ -91,6 +96,22 @@ STATES = [
     ('lost rows', status('blocks lost', lost_rows=2)),
     ('a resync waits', status('resync pending', writable=False)),
     ('a resync', status('resync running', resync=PROGRESS)),
+    ('a widening', status(reshape=WIDEN)),
+    ('a widening is paused', status(reshape=dict(WIDEN, state='paused'))),
+    ('a widening waits',
+     status('members lost', slots={1: LOST}, reshape=dict(
+         WIDEN, state='waiting', why='a slot has no active member: replace '
+         'it, or take it again'))),
+    ('a widening stopped',
+     status('blocks lost', lost_rows=1, reshape=dict(
+         WIDEN, state='stopped', why='too little of a row can be read: it '
+         'goes on when that is written'))),
+    ('a widening ends', status(reshape=dict(WIDEN, done=100 << 20,
+                                            state='finishing'))),
+    ('added parity is filled', status(reshape=PARITY, rebuild=PROGRESS)),
+    ('added parity waits',
+     status(reshape=dict(PARITY, state='waiting', why='for the first '
+                         'connection that may write'))),
     ('a coder failed',
      status(engines=[{'name': 'cuda', 'jobs': 5, 'bytes': 4096,
                       'failed': 'the device was lost'}])),

@@ -340,12 +340,18 @@ def scenes():
     full['members'][3].update(no_space=True, errors=17)
     full['members'].append(member(None, path=None, state='missing',
                                   uuid='0f1e2d3c-0000-1111-2222-333344445555'))
+    widen = copy.deepcopy(healthy)
+    widen['reshape'] = dict(work, kind='widen', k=4, m=2, state='moving',
+                            why=None)
+    waits = copy.deepcopy(widen)
+    waits['reshape'].update(state='waiting', why='for someone')
     many = status(40, 24)
     many['members'][63].update(state='failed')
     many.update(state='degraded', resync=work)
     return [('healthy', healthy), ('a rebuild', rebuild),
             ('the rebuild is paused, and a scrub', paused),
-            ('no space, a spare is missing', full), ('64 members', many)]
+            ('no space, a spare is missing', full), ('a widening', widen),
+            ('it waits', waits), ('64 members', many)]
 
 
 def frames_path(columns, rows):
