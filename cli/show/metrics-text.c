@@ -111,7 +111,9 @@ write_key (FILE *fp, const struct family *f, const struct metrics_source *s)
   end_value (fp, f, value);
 }
 
-/* rebuild, resync and scrub are null when they do not run; then all is 0. */
+/* rebuild, resync, reshape and scrub are null when they do not run; then all is
+ * 0.
+ */
 static void
 write_work (FILE *fp, const struct family *f, const struct metrics_source *s)
 {
@@ -130,6 +132,31 @@ write_paused (FILE *fp, const struct family *f, const struct metrics_source *s)
 
   begin (fp, f, s);
   end (fp, get_bool (o, "paused") || get_bool (o, "interrupted"));
+}
+
+static void
+write_reshape (FILE *fp, const struct family *f,
+               const struct metrics_source *s)
+{
+  static const char *const kinds[] = { "parity", "widen" };
+  static const char *const states[] = {
+    "moving", "paused", "waiting", "stopped", "finishing",
+  };
+  struct json_object *o = get_object (s->status, "reshape");
+  const char *kind = get_text (o, "kind"), *state = get_text (o, "state");
+
+  if (!json_object_object_get_ex (s->status, "reshape", NULL))
+    return;
+  for (size_t i = 0; i < ARRAY_LEN (kinds) * ARRAY_LEN (states); i++) {
+    const char *k = kinds[i / ARRAY_LEN (states)];
+    const char *st = states[i % ARRAY_LEN (states)];
+
+    begin (fp, f, s);
+    label (fp, "kind", k);
+    label (fp, "state", st);
+    end (fp, kind && state && strcmp (kind, k) == 0 &&
+         strcmp (state, st) == 0);
+  }
 }
 
 static void
@@ -470,6 +497,10 @@ static const struct family families[] = {
   WORK ("grow"),
   { "growable_bytes", GAUGE, "Bytes that gpuraid grow would add now.", NULL,
     NULL, "growable" },
+  WORK ("reshape"),
+  { "reshape_state", GAUGE,
+    "1 for what is added, parity or data, and the state that this has.",
+    write_reshape },
   WORK ("scrub"),
   { "scrub_paused", GAUGE, "Whether a scrub is paused or interrupted.",
     write_paused, "scrub" },

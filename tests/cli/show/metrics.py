@@ -117,7 +117,7 @@ NOT_THERE = re.compile('member_.*|coder_bytes')
 
 
 def compare_work(m, s, a):
-    for what in 'rebuild', 'resync', 'grow', 'scrub':
+    for what in 'rebuild', 'resync', 'grow', 'reshape', 'scrub':
         o = s[what] or {}
         m.expect(s[what] is not None, what + '_running', array=a)
         m.expect(o.get('done', 0), what + '_done_bytes', array=a)
@@ -128,6 +128,11 @@ def compare_work(m, s, a):
                  array=a)
         if what in ('rebuild', 'resync'):
             m.expect(o.get('paused', False), what + '_paused', array=a)
+    o = s['reshape'] or {'kind': None, 'state': None}
+    for kind in 'parity', 'widen':
+        for state in 'moving', 'paused', 'waiting', 'stopped', 'finishing':
+            m.expect((kind, state) == (o['kind'], o['state']),
+                     'reshape_state', array=a, kind=kind, state=state)
     o = s['scrub'] or {'paused': False, 'interrupted': False}
     m.expect(o['paused'] or o['interrupted'], 'scrub_paused', array=a)
     m.expect(s['growable'], 'growable_bytes', array=a)
