@@ -230,6 +230,7 @@ shape_pause (struct array *a, bool data, bool pause, char why[ARRAY_WHY_LEN])
   if (err || a->sb.paused == pause)
     return err;
   a->sb.paused = pause;
+  save_want (a);
   if (data)
     log_notice ("widening %s", pause ? "is paused" : "goes on");
   else

@@ -41,7 +41,9 @@ save_is_busy (const struct array *a)
   return a->saving > 0 || a->beating > 0;
 }
 
-/* The list of lost blocks or the scrub in a->sb has changed: save it soon. */
+/* The list of lost blocks, the scrub or the pause in a->sb has changed: save it
+ * soon.
+ */
 static inline void
 save_want (struct array *a)
 {

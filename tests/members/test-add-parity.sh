@@ -1,6 +1,6 @@
 #!/bin/bash
 # test-add-parity: a running array gets one more parity member, and gives it
-# back; with a pause, a stop and a crash in between, and what is refused.
+# back; with a pause, a stop and crashes in between, and what is refused.
 #
 # run-tests: check=address
 #
@@ -86,9 +86,12 @@ try_array ()
   timeout 60 "$gpuraid" add-parity "$control" pause || fail "pause: failed"
   expect_reshape paused
   refused "parity is being added" "$shm/added-1.img"
-  write_new 2
+  kill_raid
   members+=("$shm/added-0.img")
-  restart_raid cache=16M k=3 m=2
+  start_raid cache=16M k=3 m=2
+  expect_reshape paused
+  write_new 2
+  restart_raid cache=16M k=3 m=3
   write_new 3
   expect_m 3
   expect_reshape paused
