@@ -27,6 +27,7 @@
 #include "common/json-text.h"
 #include "common/log.h"
 #include "control/reply.h"
+#include "raidmap/journal.h"
 #include "raidmap/uuid.h"
 
 /* What is printed of each member. */
@@ -54,7 +55,27 @@ struct examined {
   const struct superblock *sb;  /* what the member last accepted, or, if that is
                                  * lost, was proposed */
   struct device own;            /* its entry; state DEVICE_NONE: unlisted */
+  bool has_moved;               /* it is widened, and the member's journal says
+                                 * how far: */
+  uint64_t moved;               /* bytes of a member */
 };
+
+static void
+read_moved (struct member *m, struct examined *e)
+{
+  uint8_t buf[BLOCK_LEN] __attribute__ ((aligned (BLOCK_LEN)));
+  const struct ring_id id = ring_id_of (e->sb, e->own.slot);
+  struct ring_header h;
+
+  for (unsigned which = 0; which < 2; which++)
+    if (m->ops->pread (m, buf, sizeof buf,
+                       e->sb->l.ring_off + which * BLOCK_LEN) == 0 &&
+        ring_header_decode (buf, &id, which, &h)) {
+      e->has_moved = true;
+      e->moved = MAX (e->moved, MIN (h.frontier * BLOCK_LEN,
+                                     e->sb->l.data_len));
+    }
+}
 
 /* 0, or -1 reported. */
 static int
@@ -87,6 +108,8 @@ examine (struct member *m, enum form form, struct examined *e)
   dev = membership_find (e->sb->device, &e->sb->member_uuid);
   e->own = dev == -1 ? (struct device) { .slot = SLOT_NONE }
     : e->sb->device[dev];
+  if (e->sb->g.widening && e->own.slot != SLOT_NONE)
+    read_moved (m, e);
   return 0;
 }
 
@@ -139,6 +162,18 @@ show_devices (const struct superblock *sb)
 }
 
 static void
+show_widening (const struct examined *e)
+{
+  const struct geometry *g = &e->sb->g;
+
+  printf ("  widened     from %u+%u", g->k - 1, g->m);
+  if (e->has_moved)
+    printf (", %" PRIu64 " of %" PRIu64 " bytes of a member have moved",
+            e->moved, e->sb->l.data_len);
+  printf ("\n");
+}
+
+static void
 show (const struct member *m, const struct examined *e)
 {
   const struct superblock *sb = e->sb;
@@ -155,6 +190,8 @@ show (const struct member *m, const struct examined *e)
     printf (" w %u", sb->w);
   printf (", consistency %s, checksum %s\n", consistency_name (sb),
           checksum_name (sb));
+  if (sb->g.widening)
+    show_widening (e);
   if (sb->incompat & SB_INCOMPAT_MULTIHOST)
     printf ("  hosts       several reach the members (multihost=yes)\n");
   printf ("  size        %s (%" PRIu64 " bytes)\n",
@@ -198,11 +235,12 @@ show_brief (const struct member *m, const struct examined *e)
   if (e->own.slot != SLOT_NONE)
     snprintf (slot, sizeof slot, "slot %u", e->own.slot);
   text_clean (stdout, m->path);
-  printf ("  %s  %u+%u  %s  %s  %s  epoch %" PRIu64 "  %s\n",
+  printf ("  %s  %u+%u  %s  %s  %s  epoch %" PRIu64 "  %s%s\n",
           sb->label[0] ? sb->label : uuid_text (&sb->array_uuid, uuid),
           sb->g.k, sb->g.m, cli_size (sb->g.size, size), slot,
           state_name[e->own.state], sb->record.self.ballot.epoch,
-          sb->clean ? "clean" : "not clean");
+          sb->clean ? "clean" : "not clean",
+          sb->g.widening ? "  being widened" : "");
 }
 
 /* ---- for a program --------------------------------------------------- */
@@ -288,6 +326,10 @@ to_json (const struct member *m, const struct examined *e)
   add_number (o, "m", sb->g.m);
   add_number (o, "chunk", sb->g.chunk);
   add_number (o, "size", sb->g.size);
+  json_object_object_add (o, "widening",
+                          json_object_new_boolean (sb->g.widening));
+  json_object_object_add (o, "moved", e->has_moved ?
+                          json_object_new_uint64 (e->moved) : NULL);
   add_string (o, "code", code_name (sb->code));
   add_number (o, "w", sb->w);
   add_string (o, "consistency", consistency_name (sb));

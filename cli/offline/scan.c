@@ -232,10 +232,11 @@ show (const struct scan_array *a, struct json_object *running)
     return -1;
   if (sb->label[0])
     printf ("%s  ", sb->label);
-  printf ("%s  %u+%u  %s  %u of %u members  %s\n",
+  printf ("%s  %u+%u  %s  %u of %u members  %s%s\n",
           uuid_text (&sb->array_uuid, uuid), sb->g.k, sb->g.m,
           cli_size (sb->g.size, size), nr_slots_found (a),
-          sb->g.k + sb->g.m, state_of (a, running));
+          sb->g.k + sb->g.m, state_of (a, running),
+          sb->g.widening ? ", being widened" : "");
   show_members (a);
   if (running)
     printf ("  is running: gpuraid status %s\n", get_text (running, "name"));
@@ -292,6 +293,7 @@ add_to_list (const struct scan_array *a, struct json_object *running,
   json_add (o, "k", json_object_new_int (sb->g.k));
   json_add (o, "m", json_object_new_int (sb->g.m));
   json_add (o, "size", json_object_new_uint64 (sb->g.size));
+  json_add (o, "widening", json_object_new_boolean (sb->g.widening));
   json_add (o, "state", json_text (state_of (a, running)));
   json_add (o, "why", a->d->open ? NULL : json_text (a->d->why));
   json_add (o, "slots", json_object_new_int (sb->g.k + sb->g.m));
