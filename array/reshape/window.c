@@ -86,11 +86,23 @@ keep_writers_out (struct array *a, const struct reshape_window *w)
   a->moving.to = div_round_up (w->end, rows) * len;
 }
 
+/* Clients wait for all of a window, so once it has begun the pace does not hold
+ * it back: it has what may move in a second.
+ */
+static uint64_t
+most_rows (const struct array *a)
+{
+  const uint64_t limit = a->pace->limit;
+  const uint64_t len = limit ? MIN (limit, a->window_len) : a->window_len;
+
+  return MAX (len / BLOCK_LEN, a->cell_blocks);
+}
+
 static void
 begin (struct array *a, struct reshape *r)
 {
   r->window = reshape_next (&a->g, a->sb.l.data_len / BLOCK_LEN,
-                            a->window_len / BLOCK_LEN, a->cell_blocks);
+                            most_rows (a), a->cell_blocks);
   if (r->window.kind == RESHAPE_ENDED) {
     shape_end_widening (a);
     return;
@@ -231,7 +243,7 @@ move_some (struct array *a, struct reshape *r)
 {
   while (line_row (a, r->next) < r->window.end && r->error == 0 &&
          !a->stopping && r->in_flight < most_in_flight (a) &&
-         array_may_write (a) && pace_may_begin (a)) {
+         array_may_write (a)) {
     const uint64_t end = next_end (a, r);
     const bool zeroes = r->window.kind == RESHAPE_CLEARED;
 
@@ -313,7 +325,7 @@ go_on (struct array *a, struct reshape *r)
 
   switch (r->phase) {
   case WINDOW_NONE:
-    if (may_begin (a))
+    if (may_begin (a) && pace_may_begin (a))
       begin (a, r);
     break;
   case WINDOW_PAGES:

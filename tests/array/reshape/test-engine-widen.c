@@ -45,6 +45,32 @@ test_widened (void **state)
   }
 }
 
+/* However little may move, no client waits for it: not for a window, nor for a
+ * line that moves alone.
+ */
+static void
+test_little_at_a_time (void **state)
+{
+  struct sim_array *sa = start_widening (3, 1);
+
+  array_set_rate (sa->a, 1);
+  widen (sa);
+  for (unsigned i = 0; i < 4 * STRIPES; i++) {
+    const uint64_t begun = sim_now (sa->sim);
+
+    if (i == 2 * STRIPES)
+      array_set_rate (sa->a, 4 * CHUNK);
+    put (sa, (i * 7 % STRIPES) * CHUNK, 9000, ARRAY_FUA);
+    check_range (sa, (i * 5 % STRIPES) * CHUNK, CHUNK);
+    assert_true (sim_now (sa->sim) - begun < SECOND);
+  }
+  assert_true (sa->a->g.widening && sa->a->g.frontier > 0);
+  array_set_rate (sa->a, 0);
+  move_all (sa);
+  check_all (sa);
+  end_whole (sa);
+}
+
 /* At any time it is stopped, or crashes, and goes on; some members are not
  * there then.
  */
@@ -95,6 +121,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_widened),
+    cmocka_unit_test (test_little_at_a_time),
     cmocka_unit_test (test_started_again),
     cmocka_unit_test (test_crashes),
   };
