@@ -283,13 +283,17 @@ let_go (struct array *a, struct move *mv)
   mv->nr_cells = 0;
 }
 
-/* What the line has in memory is of an old row, or nothing: nothing uses it. */
+/* What the line has in memory is of an old row, or nothing: nothing uses it.
+ * Lost blocks stay listed until the line is written out: in a window alone, the
+ * old row counts until then, and only what is written out is good again.
+ */
 static bool
 fill (struct array *a, struct move *mv)
 {
   struct line *line;
 
-  if (!mv->has_data && !a->moving.alone) {
+  if (!mv->has_data && !a->moving.alone &&
+      lost_next_line (a, mv->no, mv->no + 1) > mv->no) {
     let_go (a, mv);
     mv->step = MOVE_ZERO;
     return true;
@@ -301,7 +305,6 @@ fill (struct array *a, struct move *mv)
     mv->error = ENOMEM;
     return true;
   }
-  lost_remove (a, mv->no, ~UINT64_C (0), ALL_BLOCKS);
   lost_rows_remove (a, mv->no, ALL_BLOCKS);
   line_fill (a, line, mv->cell);
   mv->nr_cells = 0;

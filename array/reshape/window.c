@@ -12,6 +12,7 @@
 #include "array/engine/consistency.h"
 #include "array/engine/place.h"
 #include "array/engine/state.h"
+#include "array/health/lost.h"
 #include "array/io/flush.h"
 #include "array/ops/ops.h"
 #include "array/passes/pace.h"
@@ -210,18 +211,22 @@ most_in_flight (const struct array *a)
   return MAX (1, MIN (a->max_held / (4 * a->g.k), MAX_IN_FLIGHT));
 }
 
+/* It is set to zeroes as far as this.  Nowhere if a block of the next line is
+ * lost: only what is written out is good again.
+ */
 static uint64_t
-next_end (const struct array *a, const struct reshape *r)
+zeroes_end (const struct array *a, const struct reshape *r)
 {
   const uint64_t end = line_of_row (a, r->window.end);
 
   if (r->window.kind != RESHAPE_CLEARED)
-    return r->next + 1;
+    return r->next;
   if (a->sums == NULL)
-    return end;
-  return MIN (end, MAX (line_of_row
-                        (a, sums_pin_end (a, line_row (a, r->next))),
-                        r->next + 1));
+    return lost_next_line (a, r->next, end);
+  return lost_next_line
+    (a, r->next,
+     MIN (end, MAX (line_of_row (a, sums_pin_end (a, line_row (a, r->next))),
+                    r->next + 1)));
 }
 
 static void
@@ -244,11 +249,11 @@ move_some (struct array *a, struct reshape *r)
   while (line_row (a, r->next) < r->window.end && r->error == 0 &&
          !a->stopping && r->in_flight < most_in_flight (a) &&
          array_may_write (a)) {
-    const uint64_t end = next_end (a, r);
-    const bool zeroes = r->window.kind == RESHAPE_CLEARED;
+    const uint64_t zeroes = zeroes_end (a, r);
+    const uint64_t end = MAX (zeroes, r->next + 1);
 
-    if ((!zeroes && !has_cells (a, r)) ||
-        !move_begin (a, r->next, end, zeroes, move_ended))
+    if ((zeroes < end && !has_cells (a, r)) ||
+        !move_begin (a, r->next, end, zeroes == end, move_ended))
       return;
     pace_begun (a);
     r->next = end;
@@ -305,7 +310,9 @@ move_window (struct array *a, struct reshape *r)
   move_some (a, r);
   if (r->in_flight > 0)
     return;
-  if (r->error || (a->stopping && line_row (a, r->next) < r->window.end)) {
+  if (r->error == 0 && line_row (a, r->next) < r->window.end && a->stopping)
+    r->error = ECANCELED;
+  if (r->error) {
     take_back (a, r);
     return;
   }

@@ -65,6 +65,9 @@ may_wait_for_space (const struct run *r, const struct request *q)
 {
   if (r->full_long == 0)
     return false;
+  /* What writes to a window of a widening waits until it has moved. */
+  if (r->sa->a->moving.to > 0 && q->kind != REQUEST_READ)
+    return true;
   switch (q->kind) {
   case REQUEST_READ: return read_may_wait (r, q);
   case REQUEST_ZERO: return zero_may_wait (r, q);
