@@ -156,6 +156,27 @@ has_passed (struct run *r)
   return sim_now (r->sim) >= until;
 }
 
+/* A widened array is longer than its clients know.  The error. */
+static int
+write_rest (struct run *r)
+{
+  const uint64_t end = r->sa->a->g.size;
+  static struct sim_request q;
+
+  q.r.error = 0;
+  for (uint64_t off = r->g.size, len; off < end && q.r.error == 0; off += len) {
+    len = MIN (end - off, r->g.size);
+    memset (r->buf, 0, len);
+    sim_request_init (&q, r->sa, REQUEST_WRITE);
+    q.r.buf = r->buf;
+    q.r.off = off;
+    q.r.len = len;
+    if (session_request (r, &q) != 0)
+      break;
+  }
+  return q.r.error;
+}
+
 /* Of a long request some may go out before the rest is there.  What can't be
  * written to an old row is kept until that has moved.
  */
@@ -174,12 +195,22 @@ flush_all (struct run *r)
       return false;
 
     sim_request_init (&q, r->sa, REQUEST_FLUSH);
-    if (session_request (r, &q) == 0) {
+    if (write_rest (r) == 0 && session_request (r, &q) == 0) {
       model_flushed (r->model, began);
       return true;
     }
   }
   return false;
+}
+
+/* Some rows of a widened array have moved in part: then what clients wrote of
+ * the rest can't be written to members that are too few, and waits until there
+ * are enough of them for it to move.
+ */
+static bool
+may_wait_for_members (const struct run *r)
+{
+  return r->sa->a->g.widening && r->sa->a->irregular_slots;
 }
 
 /* Rows that could not be read are normal once they are written.  False: it has
@@ -207,7 +238,7 @@ rewrite_lost (struct run *r)
       break;
     model_written (r->model, w, true, false);
   }
-  if (q.r.error == 0 && flush_all (r))
+  if (q.r.error == 0 && (flush_all (r) || may_wait_for_members (r)))
     return true;
   if (!r->sa->a->failed || !r->over)
     run_die (r, "all is written anew: error %d", q.r.error);
@@ -268,6 +299,8 @@ make_whole (struct run *r)
       run_die (r, "it crashed");
   } while (!is_whole (r));
   run_look_at_slots (r);
+  if (r->rows_lost && !flush_all (r))
+    run_die (r, "it is whole, and can't be flushed");
   return true;
 }
 
