@@ -273,7 +273,7 @@ run_look_at_failure (struct run *r)
   if (!(r->rows_lost && a->nr_stuck > 0) && !(r->full && a->stopping) &&
       nr_bits (a->lost_slots |
                run_slots_of (r, r->faulty | r->unreadable)) +
-      (r->resizes || r->resized) <= r->g.m)
+      r->resizes <= r->g.m)
     run_die (r, "the array has failed, with no more than m members in "
              "trouble");
   stats.held_too_much++;

@@ -137,8 +137,8 @@ struct run {
   unsigned start_m, max_m;      /* it gets no more parity than that */
   unsigned start_k, max_k;      /* nor data */
   uint64_t shapes;              /* what records have that may be in force */
-  bool resizes, resized;        /* a data slot is being added or taken back:
-                                 * now, and before the last event */
+  bool resizes;                 /* a data slot is being added or taken back:
+                                 * in this change of the record */
   uint64_t sure_frontier;       /* that is durable: a recovery may find more,
                                  * and the next one not */
   bool rest_rotted;             /* so has a copy of a superblock, since it was

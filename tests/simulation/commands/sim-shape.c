@@ -90,9 +90,10 @@ note_records (struct run *r)
 {
   const struct membership *ms = &r->sa->a->membership;
 
-  r->resized = r->resizes;
-  r->resizes = ms->phase != MEMBERSHIP_IDLE &&
-    ms->phase != MEMBERSHIP_STOPPED && ms->next_shape.k != ms->shape.k;
+  if (ms->phase == MEMBERSHIP_IDLE)
+    r->resizes = false;
+  else if (ms->phase != MEMBERSHIP_STOPPED)
+    r->resizes |= ms->next_shape.k != ms->shape.k;
   if (ms->in_force && r->sa->a->writable &&
       (ms->phase == MEMBERSHIP_IDLE || ms->phase == MEMBERSHIP_STOPPED))
     r->shapes = bit_of_shape (r, &ms->shape);
