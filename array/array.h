@@ -50,7 +50,8 @@ extern int array_make_writable (struct array *a);
  */
 extern int array_serve_writer (struct array *a);
 /* Is there work that goes on only once the array is writable: a recovery, a
- * rebuild, members that are out of date, a scrub that was interrupted?
+ * rebuild, members that are out of date, rows that move, a scrub that was
+ * interrupted?
  */
 extern bool array_has_work (struct array *a);
 /* It will be made writable soon if there is: array_wait waits for that. */

@@ -5,6 +5,7 @@
 
 #include "array/engine/engine.h"
 #include "array/replay/recovery.h"
+#include "array/reshape/reshape.h"
 #include "array/scrub/scrub.h"
 #include "array/work.h"
 
@@ -20,7 +21,7 @@ bool
 work_waits (const struct array *a)
 {
   bool any = a->nr_unsynced > 0 || recover_is_pending (a) ||
-    scrub_is_interrupted (a);
+    scrub_is_interrupted (a) || reshape_goes_on (a);
 
   if (a->writable || a->open_wanted || a->readonly || a->failed)
     return false;

@@ -187,6 +187,7 @@ try_array ()
   # Its end, with a client.
   start_raid cache=16M rebuild-rate=200K k=$((k + 1)) m=$m
   expect_reshape waiting
+  [ "$(status_field waits_for_writer)" = true ] || fail "it waits for no writer"
   write_new 5
   expect_reshape moving
   client_begins 6
@@ -256,7 +257,9 @@ try_spare ()
     fail "it is not brought up to date"
   compare "with one that is back"
   write_new 10
+  rate 200K
   widen resume
+  restart_raid cache=16M resume=yes
   wait_healthy
   larger "$old" 3
   fail_member 1
