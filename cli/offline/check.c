@@ -179,6 +179,18 @@ show (const struct array_status *st, uint64_t bad_pages)
     st->state != ARRAY_HEALTHY ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static bool
+is_widened (struct array *a)
+{
+  struct array_status st;
+  bool is;
+
+  array_get_status (a, &st);
+  is = st.reshape.state != RESHAPE_NONE && st.reshape.widens;
+  array_status_free (&st);
+  return is;
+}
+
 static int
 check (struct array *a, bool repair)
 {
@@ -186,6 +198,11 @@ check (struct array *a, bool repair)
   struct array_status st;
   int r;
 
+  if (is_widened (a)) {
+    log_error ("the array is being widened: start it, and check it when its "
+               "rows have moved (gpuraid wait)");
+    return EXIT_FAILURE;
+  }
   if (array_scrub_start (a, repair, why)) {
     log_error ("%s", why);
     return EXIT_FAILURE;

@@ -160,6 +160,8 @@ try_array ()
     fail "examine: $("$gpuraid" examine "${members[0]}")"
   "$gpuraid" scan "$shm" | grep -q ", being widened" ||
     fail "scan: $("$gpuraid" scan "$shm")"
+  ! "$gpuraid" check "${members[@]}" >"$tmp/out" 2>&1 || fail "check: succeeded"
+  grep -q "being widened: start it" "$tmp/out" || fail "check: $(cat "$tmp/out")"
 
   # The pause, and how far it was, outlive the server.
   start_raid cache=16M k=$k m=$m
