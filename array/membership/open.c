@@ -356,6 +356,16 @@ judge_by (struct found *found, size_t nr, const struct ballot *winner,
   fill_slots (found, nr, d);
 }
 
+/* Have rows moved between these two, so that only the newer one tells where they
+ * are?
+ */
+static bool
+is_moved (const struct geometry *a, const struct geometry *b)
+{
+  return (a->k != b->k || a->widening != b->widening) &&
+    !PLANTED ("widen-force-past");
+}
+
 /* Fewer than k slots are current: judge by the newest older record with which
  * enough are, or, if there is none, by the same again.
  */
@@ -363,6 +373,7 @@ static bool
 go_past (struct found *found, size_t nr, struct membership_decision *d)
 {
   const struct ballot newest = d->sb.record.self.ballot;
+  const struct geometry g = d->sb.g;
   struct ballot b = newest, below;
 
   d->past = newest;
@@ -371,7 +382,7 @@ go_past (struct found *found, size_t nr, struct membership_decision *d)
     if (!winner_find (found, nr, &below, &b))
       break;
     judge_by (found, nr, &b, d);
-    if (d->nr_slots >= d->sb.g.k)
+    if (d->nr_slots >= d->sb.g.k && !is_moved (&d->sb.g, &g))
       return true;
   }
   d->past = (struct ballot) { 0 };

@@ -203,15 +203,8 @@ flush_all (struct run *r)
   return false;
 }
 
-/* Some rows of a widened array have moved in part: then what clients wrote of
- * the rest can't be written to members that are too few, and waits until there
- * are enough of them for it to move.
- */
-static bool
-may_wait_for_members (const struct run *r)
-{
-  return r->sa->a->g.widening && r->sa->a->irregular_slots;
-}
+/* Rows that could not be read are still to be written anew. */
+static bool to_rewrite;
 
 /* Rows that could not be read are normal once they are written.  False: it has
  * failed.
@@ -238,7 +231,8 @@ rewrite_lost (struct run *r)
       break;
     model_written (r->model, w, true, false);
   }
-  if (q.r.error == 0 && (flush_all (r) || may_wait_for_members (r)))
+  to_rewrite = false;
+  if (q.r.error == 0 && flush_all (r))
     return true;
   if (!r->sa->a->failed || !r->over)
     run_die (r, "all is written anew: error %d", q.r.error);
@@ -248,11 +242,23 @@ rewrite_lost (struct run *r)
 /* Slots whose members are being replaced. */
 static uint64_t replaced;
 
+/* Some rows of a widened array have moved in part: then what clients wrote of
+ * the rest can't be written to members that are too few, and waits until there
+ * are enough of them for it to move.
+ */
+static bool
+may_rewrite (const struct run *r)
+{
+  return to_rewrite &&
+    !(r->sa->a->g.widening && r->sa->a->irregular_slots);
+}
+
 static bool
 is_whole_or_lacks_more (struct run *r)
 {
   replaced &= r->sa->a->lost_slots;
-  return is_whole (r) || run_empty_slots (r->sa->a) & ~replaced;
+  return is_whole (r) || may_rewrite (r) ||
+    run_empty_slots (r->sa->a) & ~replaced;
 }
 
 static bool
@@ -285,7 +291,10 @@ make_whole (struct run *r)
 {
   if (!session_make_writable (r))
     run_die (r, "it can't be made writable");
-  if (r->rows_lost && (!session_read_all (r) || !rewrite_lost (r)))
+  if (r->rows_lost && !session_read_all (r))
+    return false;
+  to_rewrite = r->rows_lost;
+  if (may_rewrite (r) && !rewrite_lost (r))
     return false;
   if (r->first)
     (void) change_shape (r);
@@ -297,10 +306,10 @@ make_whole (struct run *r)
     if (!session_until (r, is_whole_or_lacks_more, 600 * SECONDS,
                         "to be whole again"))
       run_die (r, "it crashed");
+    if (may_rewrite (r) && !rewrite_lost (r))
+      return false;
   } while (!is_whole (r));
   run_look_at_slots (r);
-  if (r->rows_lost && !flush_all (r))
-    run_die (r, "it is whole, and can't be flushed");
   return true;
 }
 

@@ -607,6 +607,33 @@ test_long_away (void **state)
   assert_int_equal (decision.sb.g.k, 3);
 }
 
+/* The record misses d0, whose data force would need. */
+static void
+misses_first (int (*begin) (void))
+{
+  assert_int_equal (begin (), 0);
+  fails_while (0, true);
+  finish ();
+}
+
+/* Force does not go back to where rows were before they moved. */
+static void
+test_force (void **state)
+{
+  open_all (2, 2);
+  misses_first (widen);
+  decide (3, DEGRADED_FORCE);
+  assert_false (decision.open);
+  assert_null (strstr (decision.why, "degraded=force"));
+  decide (0xe, DEGRADED_FORCE);
+  assert_true (decision.open);
+
+  widened (2, 2);
+  misses_first (end);
+  decide (3, DEGRADED_FORCE);
+  assert_false (decision.open);
+}
+
 int
 main (void)
 {
@@ -626,6 +653,7 @@ main (void)
     cmocka_unit_test (test_taken_back),
     cmocka_unit_test (test_by_name),
     cmocka_unit_test (test_long_away),
+    cmocka_unit_test (test_force),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
