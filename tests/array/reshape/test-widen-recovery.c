@@ -154,6 +154,33 @@ test_logged_again (void **state)
   go_on ();
 }
 
+/* It crashes as soon as rows have moved: they, and their pages of the checksum
+ * table, are there.
+ */
+static void
+test_moved (void **state)
+{
+  unsigned n = 0;
+
+  sa = start_widening (2, 1);
+  widen (sa);
+  while (sa->a->g.widening) {
+    const uint64_t row = sa->a->g.frontier;
+
+    move_to (sa, row + 1);
+    note_size (sa);
+    crash_journal ();
+    open_crashed ();
+    check_all (sa);
+    end_recovery ();
+    sa->a->reshape->not_before = 0;
+    n++;
+  }
+  assert_true (n > 5);
+  move_all (sa);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -162,6 +189,7 @@ main (void)
     cmocka_unit_test (test_dropped),
     cmocka_unit_test (test_decided_in_a_read),
     cmocka_unit_test (test_logged_again),
+    cmocka_unit_test (test_moved),
   };
 
   widen_limits ();
