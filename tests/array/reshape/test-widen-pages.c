@@ -132,12 +132,51 @@ test_torn_pages (void **state)
   end_whole (sa);
 }
 
+/* A block of an old row was written, and its entry is older.  As it is what is
+ * decoded, the entry is outdated.  That of the new member does not count: the
+ * row has zeroes in its place.
+ */
+static void
+test_outdated_entry (void **state)
+{
+  const unsigned stripe = 2;
+
+  for (unsigned role = 0; role < 2; role++) {
+    struct sim_array *sa = start_widening (2, 1);
+    const uint64_t off = layout_address (&sa->g, stripe, role, 0);
+    const unsigned slot = layout_slot (&sa->g, stripe, role);
+    uint8_t before[2][TABLE_PAGE_LEN];
+
+    sa->a->reshape->not_before = UINT64_MAX;
+    widen (sa);
+    open_again (sa, ~0, false);
+    for (unsigned i = 0; i < 2; i++)
+      memcpy (before[i], sa->disk[slot]->image + off_of (sa, 0, i),
+              TABLE_PAGE_LEN);
+    sa->a->reshape->not_before = UINT64_MAX;
+    assert_int_equal (sim_array_writable (sa), 0);
+    put (sa, off, BLOCK_LEN, ARRAY_FUA);
+    assert_true (sim_array_stop (sa));
+    for (unsigned i = 0; i < 2; i++)
+      sim_disk_poke (sa->disk[slot], before[i], TABLE_PAGE_LEN,
+                     off_of (sa, 0, i));
+    open_again (sa, ~0, false);
+    assert_int_equal (sa->a->g.frontier, 0);
+    check_all (sa);
+    assert_int_equal (sa->a->counters.corrupt_found, 1);
+    assert_int_equal (sim_array_writable (sa), 0);
+    move_all (sa);
+    end_whole (sa);
+  }
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_new_members_page),
     cmocka_unit_test (test_torn_pages),
+    cmocka_unit_test (test_outdated_entry),
   };
 
   widen_limits ();
