@@ -11,6 +11,7 @@
  */
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,17 +207,37 @@ flush_all (struct run *r)
 /* Rows that could not be read are still to be written anew. */
 static bool to_rewrite;
 
+/* Whole stripes, while rows move of both lengths. */
+static uint64_t
+whole_stripes (const struct run *r)
+{
+  const unsigned k = r->g.k;
+
+  return (uint64_t) r->g.chunk * k * (r->g.widening ? k - 1 : 1);
+}
+
+/* A row that is new in part can't be written before the rest has moved: with
+ * writethrough it is told at once, and stays in memory.
+ */
+static bool
+may_stay (const struct run *r, const struct sim_request *q)
+{
+  return r->g.widening && r->sa->c.writethrough && q->r.error == EIO &&
+    !r->sa->a->failed;
+}
+
 /* Rows that could not be read are normal once they are written.  False: it has
  * failed.
  */
 static bool
 rewrite_lost (struct run *r)
 {
-  const uint64_t stripe = (uint64_t) r->g.k * r->g.chunk;
+  const uint64_t stripe = whole_stripes (r);
   const uint64_t size = r->max_k == r->start_k ?
     r->g.size / stripe * stripe : r->g.size;
   static struct sim_request q;
   struct model_write *w;
+  int error = 0;
 
   for (uint64_t off = 0, len; off < size; off += len) {
     len = MIN (stripe, size - off);
@@ -227,15 +248,17 @@ rewrite_lost (struct run *r)
     q.r.buf = r->buf;
     q.r.off = off;
     q.r.len = len;
-    if (session_request (r, &q) != 0)
+    error = session_request (r, &q);
+    if (error && !may_stay (r, &q))
       break;
-    model_written (r->model, w, true, false);
+    model_written (r->model, w, error == 0, false);
+    error = 0;
   }
   to_rewrite = false;
-  if (q.r.error == 0 && flush_all (r))
+  if (error == 0 && flush_all (r))
     return true;
   if (!r->sa->a->failed || !r->over)
-    run_die (r, "all is written anew: error %d", q.r.error);
+    run_die (r, "all is written anew: error %d", error);
   return false;
 }
 
