@@ -58,7 +58,7 @@ struct reshape {
   unsigned in_flight;
   int error;                    /* something could not be moved, and: */
   uint64_t bad_no;              /* the line that should get it */
-  bool stopped;                 /* for that reason, at the last try */
+  bool stopped;                 /* for that reason, and it has not moved yet */
   uint64_t not_before;          /* ns: the next try */
   uint64_t held_since;          /* WINDOW_HOLD: ns */
   struct waiter waiter;

@@ -88,22 +88,25 @@ keep_writers_out (struct array *a, const struct reshape_window *w)
 }
 
 /* Clients wait for all of a window, so once it has begun the pace does not hold
- * it back: it has what may move in a second.
+ * it back: it has what may move in a second.  It ends before the line that
+ * could not be moved, which is tried alone: the rows before it move once.
  */
 static uint64_t
-most_rows (const struct array *a)
+most_rows (const struct array *a, const struct reshape *r)
 {
   const uint64_t limit = a->pace->limit;
   const uint64_t len = limit ? MIN (limit, a->window_len) : a->window_len;
+  const uint64_t good = r->stopped && !PLANTED ("widen-stop-repeated") ?
+    line_row (a, r->bad_no) - a->g.frontier : UINT64_MAX;
 
-  return MAX (len / BLOCK_LEN, a->cell_blocks);
+  return MAX (MIN (len / BLOCK_LEN, good), a->cell_blocks);
 }
 
 static void
 begin (struct array *a, struct reshape *r)
 {
   r->window = reshape_next (&a->g, a->sb.l.data_len / BLOCK_LEN,
-                            most_rows (a), a->cell_blocks);
+                            most_rows (a, r), a->cell_blocks);
   if (r->window.kind == RESHAPE_ENDED) {
     shape_end_widening (a);
     return;
@@ -356,7 +359,7 @@ go_on (struct array *a, struct reshape *r)
     break;
   case WINDOW_PLACED:
     if (a->g.frontier == a->moving.end) {
-      r->stopped = false;
+      r->stopped = r->stopped && line_row (a, r->bad_no) >= a->g.frontier;
       moves_forget_stuck (a);
       end (a, r);
     }
