@@ -356,8 +356,8 @@ judge_by (struct found *found, size_t nr, const struct ballot *winner,
   fill_slots (found, nr, d);
 }
 
-/* Have rows moved between these two, so that only the newer one tells where they
- * are?
+/* Have rows moved between these two, so that only the newer one tells where
+ * they are?
  */
 static bool
 is_moved (const struct geometry *a, const struct geometry *b)

@@ -16,10 +16,12 @@
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
+#include "array/engine/consistency.h"
 #include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/ops/ops.h"
 #include "array/request/internal.h"
+#include "common/plant.h"
 
 /* The blocks that a step touches. */
 static uint16_t
@@ -93,6 +95,16 @@ add_fills (struct array *a, struct request *r, struct step *s,
   return true;
 }
 
+/* Until a recovery is over it may be decided again, and then rows that moved are
+ * back at their old places.
+ */
+static bool
+has_place (const struct array *a)
+{
+  return !a->g.widening || a->consistency->is_ready (a) ||
+    PLANTED ("widen-write-early");
+}
+
 /* Reserve room for one step.  If false, wait on *wait. */
 static bool
 reserve (struct array *a, struct request *r, struct step *s,
@@ -106,7 +118,7 @@ reserve (struct array *a, struct request *r, struct step *s,
     *wait = &a->change_waiters;
     return false;
   }
-  if (op_zeroes (a, s->no, s->no + 1)) {
+  if (op_zeroes (a, s->no, s->no + 1) || !has_place (a)) {
     *wait = &a->zero_waiters;
     return false;
   }

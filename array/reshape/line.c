@@ -51,8 +51,8 @@ has_source (const struct array *a, uint64_t address)
 }
 
 /* Is its content on the members, and will stay as it is?  Or it can't be
- * written there, as too little of its row can be read, and stays in memory.
- * Clients that would write to it wait.  False: wait on *wait.
+ * written there, as too little of its row can be read, and stays in memory:
+ * then no client is copying to it, which only pins the line.  Clients that would write to it wait.  False: wait on *wait.
  */
 static bool
 is_clean (struct array *a, const struct line_piece *p, struct list **wait)
@@ -64,7 +64,8 @@ is_clean (struct array *a, const struct line_piece *p, struct list **wait)
     return true;
   lc = &line->cell[p->role];
   if (lc->busy == 0 && lc->out_blocks == 0 &&
-      (lc->dirty == 0 || (line->stuck && line->op == NULL)))
+      (lc->dirty == 0 || (line->stuck && line->op == NULL &&
+                          (line->pins == 0 || PLANTED ("widen-pinned-read")))))
     return true;
   *wait = &line->waiters;
   if (lc->dirty && list_empty (&line->out_link) && !line->stuck)
@@ -123,25 +124,38 @@ has_moved (const struct array *a, uint64_t no, unsigned role)
     reshape_new_row (&a->g, line_address (a, no, role)) < a->g.frontier;
 }
 
+/* Its cells that have moved.  True if it has others that can't be written. */
+static bool
+forget_moved (struct array *a, struct line *line)
+{
+  bool left = false;
+
+  for (unsigned role = 0; role < a->g.k - 1; role++) {
+    const struct line_cell *lc = &line->cell[role];
+
+    if (lc->dirty && lc->busy == 0 && has_moved (a, line->no, role))
+      line_drop_cell (a, line, role);
+    left |= lc->dirty != 0;
+  }
+  return left && !PLANTED ("widen-flush-early");
+}
+
+/* A flush that waits for one of its cells waits for all that clients wrote to
+ * the line.
+ */
 void
 moves_forget_stuck (struct array *a)
 {
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
-    bool any = false;
 
-    for (unsigned role = 0; line->stuck && line->op == NULL &&
-           role < a->g.k - 1; role++)
-      if (line->cell[role].dirty && line->cell[role].busy == 0 &&
-          has_moved (a, line->no, role)) {
-        line_drop_cell (a, line, role);
-        any = true;
-      }
-    if (any) {
+    if (!line->stuck || line->op)
+      continue;
+    if (!forget_moved (a, line)) {
       lost_rows_remove (a, line->no, ALL_BLOCKS);
       tickets_end (a, &line->tickets, 0, ALL_BLOCKS);
-      line_changed (a, line);
     }
+    line_changed (a, line);
   }
 }
 

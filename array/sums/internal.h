@@ -8,6 +8,7 @@
 
 #include "array/io/hole.h"
 #include "array/sums/sums.h"
+#include "common/plant.h"
 
 /* The same page of all slots.  Masks have a bit per slot. */
 struct sums_page {
@@ -250,7 +251,7 @@ extern bool sums_is_first_write (const struct array *a,
                                  const struct sums_page *p);
 /* Was nothing stored there yet, that counts?  Where the cursor has passed pages
  * were, in both places; and a member that came back was written to before.  A
- * slot that is added for data has nothing in old rows.
+ * slot that is added for data has nothing in old rows, but has what moves now.
  */
 static inline bool
 sums_is_ahead (const struct sums_page *p, const struct seat *s)
@@ -260,7 +261,9 @@ sums_is_ahead (const struct sums_page *p, const struct seat *s)
   return (s->state == SEAT_TARGET && !s->by_bitmap &&
           s->cursor <= sums_page_pos (p)) ||
     (g->widening && s->slot == s->a->n - 1 &&
-     sums_page_pos (p) >= g->frontier * BLOCK_LEN);
+     sums_page_pos (p) >=
+     (PLANTED ("widen-page-ahead") ? g->frontier :
+      MAX (g->frontier, s->a->moving.end)) * BLOCK_LEN);
 }
 
 /* Without a journal, a page that no active member has: may this one of a target

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "array/reshape/internal.h"
+#include "array/sums/internal.h"
 #include "common/bits.h"
 #include "raidmap/table.h"
 #include "tests/array/reshape/widen-array.h"
@@ -170,6 +171,46 @@ test_outdated_entry (void **state)
   }
 }
 
+/* A page begins in the rows of a window that are in place already. */
+static bool
+is_placed_page (const struct array *a, uint64_t *no)
+{
+  *no = div_round_up (a->g.frontier, PAGE_ROWS);
+  return a->reshape->phase == WINDOW_PLACED && a->g.frontier < a->moving.end &&
+    *no > 0 && *no * PAGE_ROWS < a->moving.end;
+}
+
+/* In old rows. */
+static uint64_t
+end_of_page (uint64_t no)
+{
+  return (no * PAGE_CHUNKS + PAGE_CHUNKS - 1) * 3 * CHUNK;
+}
+
+/* It leaves the memory, and one place of the new member's rots before the
+ * header says that its rows have moved.
+ */
+static void
+test_page_comes_back (void **state)
+{
+  struct sim_array *sa = start_widening (3, 1);
+  uint64_t no;
+
+  widen (sa);
+  sa->a->sums->max = 3;
+  while (!is_placed_page (sa->a, &no))
+    assert_true (sim_step (sa->sim));
+  sa->disk[0]->min_delay_ns = sa->disk[0]->max_delay_ns = SECOND;
+  for (uint64_t i = no + 1; i < no + 4; i++)
+    assert_int_equal (sim_array_read (sa, back, BLOCK_LEN, end_of_page (i)), 0);
+  spoil (sa, 4, no, 0);
+  put (sa, end_of_page (no), BLOCK_LEN, ARRAY_FUA);
+  sa->disk[0]->min_delay_ns = sa->disk[0]->max_delay_ns = SECOND / 1000;
+  move_all (sa);
+  check_all (sa);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -177,6 +218,7 @@ main (void)
     cmocka_unit_test (test_new_members_page),
     cmocka_unit_test (test_torn_pages),
     cmocka_unit_test (test_outdated_entry),
+    cmocka_unit_test (test_page_comes_back),
   };
 
   widen_limits ();

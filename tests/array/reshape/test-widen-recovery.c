@@ -93,12 +93,13 @@ test_dropped (void **state)
 /* One block of the window's is spoilt in a ring, and that does no harm; then
  * another one of the same row can't be read any more: all is dropped, while a
  * read is under way where the second chunk would be now.  That gets it where
- * it is.
+ * it is.  So does a write, which waits.
  */
 static void
 test_decided_in_a_read (void **state)
 {
-  struct sim_request *q, *w;
+  const uint64_t at = CHUNK + BLOCK_LEN;
+  struct sim_request *q, *c, *w;
   uint8_t got[BLOCK_LEN];
   struct sim_disk *d;
 
@@ -117,6 +118,8 @@ test_decided_in_a_read (void **state)
     assert_true (sim_step (sa->sim));
   d->min_delay_ns = d->max_delay_ns = 2 * SECOND;
   q = start_request (sa, REQUEST_READ, got, CHUNK, BLOCK_LEN, 0);
+  memset (data + at, 0xa5, BLOCK_LEN);
+  c = start_request (sa, REQUEST_WRITE, data + at, at, BLOCK_LEN, 0);
   while (sa->a->g.frontier > 0)
     assert_true (sim_step (sa->sim));
   assert_int_not_equal (q->state, SIM_IDLE);
@@ -127,6 +130,10 @@ test_decided_in_a_read (void **state)
   free (q);
   free (w);
   end_recovery ();
+  while (c->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (c->r.error, 0);
+  free (c);
   check_all (sa);
   go_on ();
   limits.tick_ns = default_limits.tick_ns;
