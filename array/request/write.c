@@ -95,8 +95,8 @@ add_fills (struct array *a, struct request *r, struct step *s,
   return true;
 }
 
-/* Until a recovery is over it may be decided again, and then rows that moved are
- * back at their old places.
+/* Until a recovery is over it may be decided again, and then rows that moved
+ * are back at their old places.
  */
 static bool
 has_place (const struct array *a)

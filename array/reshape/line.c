@@ -51,8 +51,9 @@ has_source (const struct array *a, uint64_t address)
 }
 
 /* Is its content on the members, and will stay as it is?  Or it can't be
- * written there, as too little of its row can be read, and stays in memory:
- * then no client is copying to it, which only pins the line.  Clients that would write to it wait.  False: wait on *wait.
+ * written there, as too little of its row can be read, and stays in memory;
+ * then no client copies to it, which only pins the line.  Clients that would
+ * write to it wait.  False: wait on *wait.
  */
 static bool
 is_clean (struct array *a, const struct line_piece *p, struct list **wait)

@@ -40,7 +40,7 @@ write_block (uint64_t off)
   assert_int_equal (sim_array_write (sa, data + off, BLOCK_LEN, off, 0), 0);
 }
 
-/* Of the first block of this row, the second chunk and the parity can't be read.
+/* The first block of the row's second chunk and of its parity can't be read.
  * The first and the third are written, and nothing moves yet.
  */
 static void
@@ -121,6 +121,7 @@ test_flush (void **state)
   assert_int_equal (q->r.error, EIO);
   free (q);
   sa->a->sb.paused = false;
+  write_block ((3 * NO + 1) * CHUNK);
   move_to (sa, 3 * CHUNK / BLOCK_LEN);
   assert_int_equal (sim_array_flush (sa), 0);
   crash_array (sa);
