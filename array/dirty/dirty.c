@@ -1,9 +1,10 @@
 /* gpuraid: which dirty bits are set, and how they are written to members.
  *
- * A page is written to every seat that is active or a target, each into the
- * place that does not hold its newest copy, then flushed.  The result of a
- * write in flight is unknown, so a bit counts as durable only if it is both
- * in `stored` and in the page being written.
+ * A page is written to every seat that is active or a target, and to a spare
+ * that is prepared to be one more member; each into the place that does not
+ * hold its newest copy, then flushed.  The result of a write in flight is
+ * unknown, so a bit counts as durable only if it is both in `stored` and in
+ * the page being written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -92,6 +93,15 @@ send_to (struct array *a, struct dirty_page *p, struct seat *s)
   store_start (a, st);
 }
 
+/* A spare has them from when it asks for all (W2 of docs/rules.md). */
+static bool
+has_pages (const struct seat *s)
+{
+  return seat_holds_data (s) ||
+    (s->m && !s->failing && s->state == SEAT_SPARE && s->nr_page_rounds > 0 &&
+     !PLANTED ("widen-pages-unwritten"));
+}
+
 /* Each session begins above all that others before it can have written: a place
  * that could not be read when it began may be there again later.  Below this
  * the writes of a session are counted.
@@ -121,7 +131,7 @@ start_write (struct array *a, struct dirty_page *p)
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
-    if (seat_holds_data (s))
+    if (has_pages (s))
       send_to (a, p, s);
   }
   if (p->pending == 0)

@@ -71,7 +71,7 @@ seat_is_retired (const struct seat *s)
 }
 
 /* True for a member of the array that holds data, or will.  Of a spare only the
- * superblocks are written.
+ * superblocks are written, if array/change/new-member.c does not prepare it.
  */
 static inline bool
 seat_holds_data (const struct seat *s)

@@ -144,6 +144,9 @@ check_places (struct run *r, const struct array *a, const struct sim_disk *d,
   /* A target gets both at once: it has them when its cursor says so. */
   if (s->state == SEAT_TARGET)
     return;
+  /* Likewise a spare that is prepared to be one more member. */
+  if (s->state == SEAT_SPARE && p->kind == BITMAP && s->nr_page_rounds < 2)
+    return;
   /* Both places of a page that was never written become zeroes at once; so they
    * may again before that is durable.
    */

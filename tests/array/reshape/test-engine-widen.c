@@ -82,7 +82,7 @@ go_on_after (bool crash, unsigned k, unsigned m)
 
   widen (sa);
   while (sa->a->g.widening) {
-    for (unsigned i = 0; i < 40 + 7 * n && sa->a->g.widening; i++)
+    for (unsigned i = 0; i < 20 + 7 * n && sa->a->g.widening; i++)
       assert_true (sim_step (sa->sim));
     put (sa, (n * 11 % STRIPES) * CHUNK + 5000 * (n % 3), 9000, ARRAY_FUA);
     note_size (sa);
