@@ -15,6 +15,7 @@
 #include "array/engine/state.h"
 #include "array/health/fail.h"
 #include "array/io/superblock.h"
+#include "array/io/xfer.h"
 #include "array/membership/rules.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
@@ -199,7 +200,9 @@ start_drop (struct array *a)
   return false;
 }
 
-/* A spare takes the place of a member that is lost. */
+/* A spare takes the place of a member that is lost.  What it got when it was
+ * prepared to be one more member may still be on its way.
+ */
 static bool
 start_spare (struct array *a)
 {
@@ -207,7 +210,8 @@ start_spare (struct array *a)
   struct seat *s = join_find_spare (a, &slot);
   struct change *c;
 
-  if (s == NULL)
+  if (s == NULL ||
+      (!xfers_have_ended (a, s) && !PLANTED ("widen-spare-taken")))
     return false;
   c = change_new (a, CHANGE_SPARE, NULL);
   c->seat = s;

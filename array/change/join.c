@@ -125,12 +125,13 @@ may_come (const struct array *a, unsigned slot)
 }
 
 /* It was long enough when it was added, but the array may have grown while it
- * was not there.
+ * was not there.  One that has a slot is prepared to be one more member.
  */
 static bool
 fits (const struct array *a, const struct seat *s)
 {
   return s->state == SEAT_SPARE && s->m && !s->failing &&
+    (s->slot == SLOT_NONE || PLANTED ("widen-spare-taken")) &&
     s->m->ops->size (s->m) >= layout_end (&a->sb.l);
 }
 

@@ -13,6 +13,7 @@
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/seats/seat.h"
+#include "common/plant.h"
 #include "raidmap/table.h"
 
 #define ZERO_LEN (UINT64_C (1) << 30)
@@ -21,6 +22,7 @@ struct new_member {
   struct seat *s;
   bool busy;                    /* a transfer is under way */
   bool orphan;                  /* then it is freed */
+  bool begun;
   uint64_t zeroed;              /* bytes of the table */
   bool flushed;
   bool joins;                   /* the rings are to be begun */
@@ -128,10 +130,16 @@ is_flushed (struct array *a, struct new_member *nm)
   return nm->flushed;
 }
 
-/* The journal and the bitmap flush what they write. */
+/* The journal and the bitmap flush what they write.  What it got before, for a
+ * widening that was refused, is to be there first.
+ */
 bool
 new_member_is_ready (struct array *a, struct new_member *nm)
 {
+  if (!nm->begun && !xfers_have_ended (a, nm->s) &&
+      !PLANTED ("widen-member-unended"))
+    return false;
+  nm->begun = true;
   return table_is_zero (a, nm) &&
     a->consistency->may_join (a, nm->s, &nm->waiter) && is_flushed (a, nm);
 }

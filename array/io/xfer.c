@@ -291,6 +291,15 @@ xfers_abandon (struct array *a, struct seat *s, int error)
 }
 
 bool
+xfers_have_ended (const struct array *a, const struct seat *s)
+{
+  list_for_each (l, &a->lease.xfers)
+    if (list_item (l, struct xfer, seat_link)->seat == s)
+      return false;
+  return list_empty (&s->xfers);
+}
+
+bool
 xfers_want_space (const struct array *a, const struct seat *s)
 {
   list_for_each (l, &a->no_space)

@@ -89,6 +89,8 @@ extern void xfer_forget (struct xfer *x);
 extern void xfers_abandon (struct array *a, struct seat *s, int error);
 /* End a transfer that waits for space: done is called with this error. */
 extern void xfer_give_up (struct array *a, struct xfer *x, int error);
+/* True if none of this seat is under way, or held for a look. */
+extern bool xfers_have_ended (const struct array *a, const struct seat *s);
 /* True if one waits for space on this seat, or is tried again and has not
  * succeeded yet.
  */
