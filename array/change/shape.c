@@ -26,8 +26,11 @@
 #include "common/plant.h"
 #include "raidmap/uuid.h"
 
-/* Clients wait no longer than this for operations that do not end. */
+/* Clients wait no longer than this for operations that do not end, and not
+ * again before the end of a widening has rested.
+ */
 #define HELD_MAX_NS UINT64_C (10000000000)
+#define REST_NS UINT64_C (1000000000)
 
 #define NO_PARITY "no parity is being added"
 #define NO_DATA "no data member is being added"
@@ -47,6 +50,7 @@ struct shape {
   struct new_member *member;    /* WANT_DATA: it is prepared; owned */
   bool holds;                   /* array/change/hold.h */
   uint64_t since;               /* then: ns */
+  uint64_t not_before;          /* WANT_WIDENED: ns */
   bool ends;                    /* it is widened, and the rings begin anew */
   unsigned k, m;                /* if the change comes into force */
   struct solver *solver;        /* for that */
@@ -264,6 +268,8 @@ refuse (struct array *a, int error, const char *why)
 {
   struct command *cmd = a->shape->cmd;
 
+  if (a->shape->wanted == WANT_WIDENED && !PLANTED ("widen-end-unrested"))
+    a->shape->not_before = engine_now (a) + REST_NS;
   let_go (a);
   command_end (a, cmd, error, why);
 }
@@ -336,7 +342,7 @@ shape_start (struct array *a, struct command *cmd)
 void
 shape_end_widening (struct array *a)
 {
-  if (!shape_is_busy (a))
+  if (!shape_is_busy (a) && engine_now (a) >= a->shape->not_before)
     want (a, WANT_WIDENED, NULL);
 }
 
