@@ -212,3 +212,15 @@ ring_headers_begin (struct array *a, bool (*which) (const struct seat *s),
   }
   return all;
 }
+
+bool
+ring_headers_begin_active (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (is_used (s) && s->state == SEAT_ACTIVE && s->ring_storing)
+      return !PLANTED ("ring-anew-unwaited");
+  }
+  return false;
+}

@@ -43,4 +43,7 @@ extern bool ring_headers_begin (struct array *a,
                                 bool (*which) (const struct seat *s),
                                 uint64_t session, uint64_t next_seq);
 
+/* Are some on their way that begin the ring of an active member? */
+extern bool ring_headers_begin_active (const struct array *a);
+
 #endif

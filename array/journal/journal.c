@@ -366,6 +366,11 @@ journal_turn (struct array *a)
     if (!j->ready)
       return;
   }
+  /* A change of the shape was refused meanwhile: a recovery would look for
+   * records where the older headers say.
+   */
+  if (ring_headers_begin_active (a))
+    return;
   if (may_commit (j) && array_may_write (a) && journal_may_begin (a, j))
     journal_begin (a, j, records_written);
   free_some (a, j);
@@ -497,7 +502,7 @@ journal_is_stuck (const struct array *a)
   const struct txn *t = a->journal->committing;
 
   return !a->journal->ready || a->journal->full ||
-    journal_waits_to_join (a) ||
+    ring_headers_begin_active (a) || journal_waits_to_join (a) ||
     (t && t->any_direct && t->phase == TXN_WRITING);
 }
 
