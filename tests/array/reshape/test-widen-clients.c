@@ -19,11 +19,18 @@
 #include "common/bits.h"
 #include "tests/array/reshape/widen-array.h"
 
+/* Not for ever. */
+static void
+step (struct sim_array *sa)
+{
+  assert_true (sim_step (sa->sim) && sim_now (sa->sim) < 10000 * SECOND);
+}
+
 static void
 end_request (struct sim_array *sa, struct sim_request *q)
 {
   while (q->state != SIM_IDLE)
-    assert_true (sim_step (sa->sim));
+    step (sa);
   assert_int_equal (q->r.error, 0);
   free (q);
 }
@@ -37,10 +44,10 @@ move_to_phase (struct sim_array *sa, int phase)
   struct reshape *r = sa->a->reshape;
 
   while (sa->a->g.widening && r->phase != WINDOW_NONE)
-    assert_true (sim_step (sa->sim));
+    step (sa);
   r->not_before = 0;
   while (sa->a->g.widening && (int) r->phase < phase)
-    assert_true (sim_step (sa->sim));
+    step (sa);
   r->not_before = UINT64_MAX;
   return sa->a->g.widening;
 }
@@ -131,7 +138,7 @@ test_slow_writes (void **state)
     sa->max_pause_ns = SECOND;
     q = start_change (sa, REQUEST_WRITE, off, CHUNK);
     while (q->state == SIM_DECIDES)
-      assert_true (sim_step (sa->sim));
+      step (sa);
     sa->max_pause_ns = 0;
     (void) move_to_phase (sa, WINDOW_PLACED);
     end_request (sa, q);
@@ -161,10 +168,10 @@ test_repair (void **state)
   widen (sa);
   sa->a->reshape->not_before = 0;
   while (!line_is_dead (sa->a, line_of_row (sa->a, row)))
-    assert_true (sim_step (sa->sim));
+    step (sa);
   sa->a->reshape->not_before = UINT64_MAX;
   while (sa->a->reshape->phase != WINDOW_NONE)
-    assert_true (sim_step (sa->sim));
+    step (sa);
   assert_true (line_is_dead (sa->a, line_of_row (sa->a, row)));
   sa->a->repairs_in_flight -= 8;
   assert_true (sim_array_pause (sa, SECOND));
