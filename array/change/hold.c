@@ -36,8 +36,15 @@ hold_reads (struct array *a)
 }
 
 void
+hold_reads_end (struct array *a)
+{
+  a->reads_held = false;
+  engine_run_waiters (a, &a->cell_waiters);
+}
+
+void
 hold_end (struct array *a)
 {
-  a->ops_held = a->reads_held = false;
-  engine_run_waiters (a, &a->cell_waiters);
+  a->ops_held = false;
+  hold_reads_end (a);
 }

@@ -27,6 +27,8 @@ extern bool hold_is_quiet (struct array *a);
  * turn.
  */
 extern bool hold_reads (struct array *a);
+/* Reads may begin again. */
+extern void hold_reads_end (struct array *a);
 extern void hold_end (struct array *a);
 
 #endif

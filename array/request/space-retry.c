@@ -91,13 +91,20 @@ tell_held (struct array *a)
   }
 }
 
+/* No line is written out, as what moves alone has no space. */
+static bool
+waits_for_move (const struct array *a)
+{
+  return a->moving.alone && a->ops_held && !PLANTED ("widen-flush-waits");
+}
+
 /* Tell flushes that wait for writes without space, and for lines that can't
  * be written out because of them.
  */
 static void
 tell (struct array *a)
 {
-  const bool stuck = a->consistency->is_stuck (a);
+  const bool stuck = a->consistency->is_stuck (a) || waits_for_move (a);
 
   list_for_each (l, &a->no_space) {
     struct xfer *x = list_item (l, struct xfer, seat_link);

@@ -10,6 +10,7 @@
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
+#include "array/change/hold.h"
 #include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/health/lost.h"
@@ -299,8 +300,10 @@ let_go (struct array *a, struct move *mv)
 }
 
 /* What the line has in memory is of an old row, or nothing: nothing uses it.
- * Lost blocks stay listed until the line is written out: in a window alone, the
- * old row counts until then, and only what is written out is good again.
+ * In a window alone reads find its chunks in its cells from now on, and all
+ * others where they were: they need not wait for members.  Lost blocks stay
+ * listed until the line is written out: in a window alone, the old row counts
+ * until then, and only what is written out is good again.
  */
 static bool
 fill (struct array *a, struct move *mv)
@@ -323,6 +326,8 @@ fill (struct array *a, struct move *mv)
   lost_rows_remove (a, mv->no, ALL_BLOCKS);
   line_fill (a, line, mv->cell);
   mv->nr_cells = 0;
+  if (a->moving.alone && !PLANTED ("widen-reads-held"))
+    hold_reads_end (a);
   line_changed (a, line);
   line_out_now (a, line);
   mv->step = MOVE_WRITE;
