@@ -35,6 +35,7 @@ struct move {
   uint16_t stuck_blocks[MAX_SLOTS];
   struct completion reads, zeroes;
   bool has_data;                /* some of it is no zero */
+  bool no_space;                /* for some of it: it is not there */
   int error;
   void (*ended) (struct array *a, const struct move *mv);
   struct call call;
@@ -58,7 +59,8 @@ struct reshape {
   unsigned in_flight;
   int error;                    /* something could not be moved, and: */
   uint64_t bad_no;              /* the line that should get it */
-  bool stopped;                 /* for that reason, and it has not moved yet */
+  int stopped;                  /* an errno, or 0: for that reason, and it has
+                                 * not moved yet */
   uint64_t not_before;          /* ns: the next try */
   uint64_t held_since;          /* WINDOW_HOLD: ns */
   struct waiter waiter;
@@ -84,6 +86,10 @@ extern bool move_sources_are_clean (struct array *a, uint64_t no,
                                     struct waiter *w);
 /* What could not be written to old rows, and has moved, is forgotten there. */
 extern void moves_forget_stuck (struct array *a);
+/* What is written over dead rows does not count yet: it does not wait for
+ * space, but ends with ENOSPC, and is not in the way of what clients write.
+ */
+extern void moves_no_space (struct array *a);
 /* All go on: something has changed that nothing wakes them for. */
 extern void moves_go_on (struct array *a);
 

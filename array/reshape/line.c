@@ -14,6 +14,8 @@
 #include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/health/lost.h"
+#include "array/io/xfer.h"
+#include "array/ops/logged.h"
 #include "array/ops/ops.h"
 #include "array/reshape/internal.h"
 #include "common/bytes/zeroes.h"
@@ -334,16 +336,18 @@ fill (struct array *a, struct move *mv)
   return true;
 }
 
-/* Without a new error from here on: a write that fails takes a member out, or
- * the array fails.
+/* With no new error from here on but ENOSPC: a write that fails takes a member
+ * out, or the array fails.
  */
 static bool
 write_all (struct array *a, struct move *mv)
 {
   struct line *line = line_find (a, mv->no);
 
-  if (line == NULL || (line->op == NULL && !line->is_dirty))
+  if (line == NULL || (line->op == NULL && !line->is_dirty)) {
+    mv->error = mv->no_space ? ENOSPC : 0;
     return true;
+  }
   wait_on (mv, &line->waiters);
   return false;
 }
@@ -455,6 +459,35 @@ move_begin (struct array *a, uint64_t no, uint64_t end, bool zeroes,
   list_append (&a->reshape->moves, &mv->link);
   list_move (&a->engine.ready, &mv->waiter.link);
   return true;
+}
+
+/* NULL: it is none of a move. */
+static struct move *
+move_that_writes (const struct array *a, const struct xfer *x)
+{
+  const struct logged *lg = op_writes_directly (x);
+
+  list_for_each (l, &a->reshape->moves) {
+    struct move *mv = list_item (l, struct move, link);
+
+    if (lg && mv->step == MOVE_WRITE && line_row (a, mv->no) == lg->row)
+      return mv;
+  }
+  return NULL;
+}
+
+void
+moves_no_space (struct array *a)
+{
+  list_for_each (l, &a->no_space) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+    struct move *mv = move_that_writes (a, x);
+
+    if (mv == NULL || PLANTED ("widen-waits-for-space"))
+      continue;
+    mv->no_space = true;
+    xfer_give_up (a, x, 0);
+  }
 }
 
 void

@@ -22,6 +22,8 @@
 
 /* What can't be read is tried again this often. */
 #define AGAIN_NS UINT64_C (5000000000)
+/* And what finds no space. */
+#define SPACE_AGAIN_NS UINT64_C (60000000000)
 
 /* All else is held for no longer, and not again before. */
 #define HELD_MAX_NS UINT64_C (10000000000)
@@ -240,7 +242,7 @@ move_ended (struct array *a, const struct move *mv)
   r->in_flight--;
   pace_ended (a, r->in_flight);
   rate_note (&r->rate, engine_now (a), line_pos (a, mv->no));
-  if (mv->error && r->error == 0) {
+  if (mv->error && (r->error == 0 || mv->no < r->bad_no)) {
     r->error = mv->error;
     r->bad_no = mv->no;
   }
@@ -282,6 +284,23 @@ end (struct array *a, struct reshape *r)
   engine_run_waiters (a, &a->moving.waiters);
 }
 
+/* It is tried again. */
+static void
+stop (struct array *a, struct reshape *r)
+{
+  const bool no_space = r->error == ENOSPC;
+
+  if (r->stopped != r->error && no_space)
+    log_notice ("widening stops: a member has no space for stripe %" PRIu64
+                ": it goes on when there is", line_stripe (a, r->bad_no));
+  else if (r->stopped != r->error)
+    log_notice ("widening stops: too little can be read of what belongs to "
+                "stripe %" PRIu64 ": it goes on when that is written",
+                line_stripe (a, r->bad_no));
+  r->stopped = r->error;
+  r->not_before = engine_now (a) + (no_space ? SPACE_AGAIN_NS : AGAIN_NS);
+}
+
 /* What was written of it lies in rows that are dead.  Where what a line has in
  * memory is of the new row, that is forgotten.
  */
@@ -296,14 +315,8 @@ take_back (struct array *a, struct reshape *r)
     if (line && line->is_clean)
       line_drop_clean (a, line);
   }
-  if (r->error != ECANCELED) {
-    if (!r->stopped)
-      log_notice ("widening stops: too little can be read of what belongs to "
-                  "stripe %" PRIu64 ": it goes on when that is written",
-                  line_stripe (a, r->bad_no));
-    r->stopped = true;
-    r->not_before = engine_now (a) + AGAIN_NS;
-  }
+  if (r->error != ECANCELED)
+    stop (a, r);
   end (a, r);
 }
 
@@ -359,7 +372,8 @@ go_on (struct array *a, struct reshape *r)
     break;
   case WINDOW_PLACED:
     if (a->g.frontier == a->moving.end) {
-      r->stopped = r->stopped && line_row (a, r->bad_no) >= a->g.frontier;
+      if (line_row (a, r->bad_no) < a->g.frontier)
+        r->stopped = 0;
       moves_forget_stuck (a);
       end (a, r);
     }
@@ -406,6 +420,7 @@ reshape_turn (struct array *a)
       end (a, r);
     return;
   }
+  moves_no_space (a);
   if (is_over (a, r)) {
     r->not_before = engine_now (a) + REST_NS;
     if (r->error == 0)
@@ -469,8 +484,9 @@ reshape_status (const struct array *a, struct array_status *st)
   }
   else if (r->stopped) {
     rs->state = RESHAPE_STOPPED;
-    rs->why = "too little of a row can be read: it goes on when that is "
-      "written";
+    rs->why = r->stopped == ENOSPC ? "a member has no space for a row: it goes "
+      "on when there is" : "too little of a row can be read: it goes on when "
+      "that is written";
   }
   else if (a->loop) {
     rate_fill (&r->rate, engine_now (a), rs->done, rs->total - rs->done, &p);
