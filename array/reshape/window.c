@@ -267,6 +267,9 @@ move_some (struct array *a, struct reshape *r)
 
 /* ---- it ends ------------------------------------------------------------- */
 
+/* If the array has failed, what moves alone may have been written in part, over
+ * rows that count: reads find it where it will be, in memory if not there.
+ */
 static void
 end (struct array *a, struct reshape *r)
 {
@@ -277,9 +280,12 @@ end (struct array *a, struct reshape *r)
   line_cells_put (a, r->cell, r->nr_cells);
   r->nr_cells = 0;
   list_remove (&r->waiter.link);
-  a->moving.placed = a->moving.alone = false;
+  a->moving.placed = false;
   a->moving.from = a->moving.to = 0;
-  a->moving.end = a->g.frontier;
+  if (!a->failed || !a->moving.alone || PLANTED ("widen-failed-back")) {
+    a->moving.alone = false;
+    a->moving.end = a->g.frontier;
+  }
   r->phase = WINDOW_NONE;
   engine_run_waiters (a, &a->moving.waiters);
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/engine/state.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"
 #include "tests/array/reshape/widen-array.h"
@@ -116,6 +117,30 @@ test_crashes (void **state)
   go_on_after (true, 4, 2);
 }
 
+/* The array fails at any time while the second stripe moves: what was read
+ * before is read.
+ */
+static void
+test_fails (void **state)
+{
+  unsigned n = 0;
+
+  for (bool alone = true; alone; n += 3) {
+    struct sim_array *sa = start_widening (3, 1);
+
+    widen (sa);
+    move_to (sa, CHUNK / BLOCK_LEN);
+    for (unsigned i = 0; i < n; i++)
+      assert_true (sim_step (sa->sim));
+    alone = sa->a->g.frontier == CHUNK / BLOCK_LEN;
+    array_set_failed (sa->a, "as the test wants");
+    check_all (sa);
+    sim_array_abandon (sa);
+    sim_array_free (sa);
+  }
+  assert_true (n > 30);
+}
+
 int
 main (void)
 {
@@ -124,6 +149,7 @@ main (void)
     cmocka_unit_test (test_little_at_a_time),
     cmocka_unit_test (test_started_again),
     cmocka_unit_test (test_crashes),
+    cmocka_unit_test (test_fails),
   };
 
   widen_limits ();
