@@ -39,6 +39,7 @@ struct move {
   int error;
   void (*ended) (struct array *a, const struct move *mv);
   struct call call;
+  int copy_error;               /* the call's own */
   struct news news;
 };
 

@@ -237,6 +237,8 @@ copied (struct array *a, struct news *n)
   if (mv->op)
     op_put (a, mv->op);
   mv->op = NULL;
+  if (mv->error == 0)
+    mv->error = mv->copy_error;
   mv->nr_read += mv->nr_reading;
   mv->step = mv->nr_read < a->g.k ? MOVE_READ : MOVE_FILL;
   step (a, mv);
@@ -255,7 +257,7 @@ copy (struct call *c)
       const int err = copy_role (mv, i, p);
 
       if (err)
-        mv->error = err;
+        mv->copy_error = err;
     }
     else
       memset (p, 0, len);

@@ -65,7 +65,8 @@ reshape_free (struct array *a)
 /* ---- a window begins ----------------------------------------------------- */
 
 /* Every slot is active, there is no target, and no change of the record (W11).
- * It is not for long that a client, a stop or a command waits for a window.
+ * A resync is over: it makes parity anew in all rows, also dead ones.  It is
+ * not for long that a client, a stop or a command waits for a window.
  */
 static bool
 may_begin (struct array *a)
@@ -73,6 +74,7 @@ may_begin (struct array *a)
   return array_may_write (a) && !a->stopping && !a->sb.paused &&
     a->consistency->is_ready (a) && !shape_is_busy (a) &&
     (a->irregular_slots == 0 || PLANTED ("widen-degraded")) &&
+    a->nr_unsynced == 0 &&
     !a->ops_held && engine_now (a) >= a->reshape->not_before;
 }
 
@@ -446,7 +448,7 @@ reshape_wants_tick (const struct array *a)
 static bool
 reshape_is_busy (const struct array *a)
 {
-  return a->reshape->phase != WINDOW_NONE && !a->failed;
+  return a->reshape->phase != WINDOW_NONE;
 }
 
 bool
@@ -463,8 +465,10 @@ why_it_waits (const struct array *a)
 {
   if (!a->writable)
     return "for the first connection that may write";
-  return a->lost_slots ? "a slot has no active member: replace it, or take it "
-    "again" : "a member is being rebuilt or replaced";
+  if (a->lost_slots)
+    return "a slot has no active member: replace it, or take it again";
+  return a->irregular_slots ? "a member is being rebuilt or replaced" :
+    "for the resync";
 }
 
 static void
@@ -480,14 +484,16 @@ reshape_status (const struct array *a, struct array_status *st)
     .widens = true, .state = RESHAPE_MOVING, .k = a->g.k, .m = a->g.m,
     .done = a->g.frontier * BLOCK_LEN, .total = a->sb.l.data_len,
   };
-  if (rs->done == rs->total)
-    rs->state = RESHAPE_FINISHING;
-  else if (a->sb.paused)
+  if (a->sb.paused)
     rs->state = RESHAPE_PAUSED;
-  else if (!a->writable || (a->irregular_slots && r->phase == WINDOW_NONE)) {
+  else if (!a->writable ||
+           ((a->irregular_slots || a->nr_unsynced > 0) &&
+            r->phase == WINDOW_NONE)) {
     rs->state = RESHAPE_WAITING;
     rs->why = why_it_waits (a);
   }
+  else if (rs->done == rs->total)
+    rs->state = RESHAPE_FINISHING;
   else if (r->stopped) {
     rs->state = RESHAPE_STOPPED;
     rs->why = r->stopped == ENOSPC ? "a member has no space for a row: it goes "
