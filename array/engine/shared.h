@@ -270,7 +270,6 @@ struct array {
                                  * moves the frontier */
     bool alone;                 /* it is over rows that count: through the
                                  * journal, with all else held */
-    bool reads;                 /* op_read is called for it: never held */
     uint64_t from, to;          /* bytes of the array: writers wait while there
                                  * is a window; to 0: there is none */
     struct list waiters;        /* these */

@@ -46,7 +46,7 @@ static bool
 is_held (const struct array *a, enum op_kind kind, const struct line *line)
 {
   if (kind == OP_READ)
-    return a->reads_held && !a->moving.reads && !PLANTED ("parity-not-held");
+    return a->reads_held && !PLANTED ("parity-not-held");
   return a->ops_held && !(line && row_moves (a, line_row (a, line->no))) &&
     !PLANTED ("parity-not-held");
 }

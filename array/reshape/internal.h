@@ -46,7 +46,8 @@ struct move {
 struct reshape {
   enum {
     WINDOW_NONE,
-    WINDOW_HOLD,                /* all else ends */
+    WINDOW_READ,                /* a line alone: its content is read */
+    WINDOW_HOLD,                /* then all else ends */
     WINDOW_CLEAR,               /* what is under way in its rows ends */
     WINDOW_PAGES,               /* of the checksum table */
     WINDOW_MOVE,
@@ -85,6 +86,8 @@ extern bool move_begin (struct array *a, uint64_t no, uint64_t end,
  */
 extern bool move_sources_are_clean (struct array *a, uint64_t no,
                                     struct waiter *w);
+/* Has a line that moves alone been read?  It waits for WINDOW_MOVE. */
+extern bool move_is_read (const struct array *a);
 /* What could not be written to old rows, and has moved, is forgotten there. */
 extern void moves_forget_stuck (struct array *a);
 /* What is written over dead rows does not count yet: it does not wait for

@@ -198,9 +198,7 @@ begin_read (struct array *a, struct move *mv)
     mv->nr_reading = a->g.k - first;
     return true;
   }
-  a->moving.reads = true;
   mv->op = op_read (a, &mv->reads, no, roles, 0, 0, a->cell_blocks);
-  a->moving.reads = false;
   if (mv->op == NULL) {
     let_go_of_stuck (a, mv);
     wait_on (mv, &a->cell_waiters);
@@ -303,6 +301,22 @@ let_go (struct array *a, struct move *mv)
   mv->nr_cells = 0;
 }
 
+/* All else is held only when it is known that it can be read. */
+static bool
+may_fill (const struct array *a)
+{
+  return !a->moving.alone || a->reshape->phase == WINDOW_MOVE;
+}
+
+bool
+move_is_read (const struct array *a)
+{
+  list_for_each (l, &a->reshape->moves)
+    if (list_item (l, struct move, link)->step == MOVE_FILL)
+      return true;
+  return false;
+}
+
 /* What the line has in memory is of an old row, or nothing: nothing uses it.
  * In a window alone reads find its chunks in its cells from now on, and all
  * others where they were: they need not wait for members.  Lost blocks stay
@@ -383,12 +397,15 @@ end (struct array *a, struct move *mv)
   free (mv);
 }
 
-/* The array has failed, or stops: what has not begun to be written is not. */
+/* The array has failed, or stops, or the window is taken back: what has not
+ * begun to be written is not.
+ */
 static bool
 gives_up (const struct array *a, const struct move *mv)
 {
   return a->failed ||
-    (a->stopping && mv->step < MOVE_WRITE && mv->step != MOVE_COPY);
+    ((a->stopping || a->reshape->error == ECANCELED) &&
+     mv->step < MOVE_WRITE && mv->step != MOVE_COPY);
 }
 
 static void
@@ -410,6 +427,8 @@ step (struct array *a, struct move *mv)
     case MOVE_COPY:
       return;
     case MOVE_FILL:
+      if (!may_fill (a))
+        return;
       (void) fill (a, mv);
       break;
     case MOVE_WRITE:

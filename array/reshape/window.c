@@ -244,7 +244,10 @@ move_ended (struct array *a, const struct move *mv)
   r->in_flight--;
   pace_ended (a, r->in_flight);
   rate_note (&r->rate, engine_now (a), line_pos (a, mv->no));
-  if (mv->error && (r->error == 0 || mv->no < r->bad_no)) {
+  if (mv->error == ECANCELED)
+    r->error = r->error ? r->error : ECANCELED;
+  else if (mv->error && (r->error == 0 || r->error == ECANCELED ||
+                         mv->no < r->bad_no)) {
     r->error = mv->error;
     r->bad_no = mv->no;
   }
@@ -366,14 +369,22 @@ go_on (struct array *a, struct reshape *r)
   case WINDOW_CLEAR:
     if (!is_clear (a, r))
       break;
-    r->phase = a->moving.alone ? WINDOW_HOLD : WINDOW_MOVE;
-    r->held_since = engine_now (a);
+    r->phase = a->moving.alone ? WINDOW_READ : WINDOW_MOVE;
     if (!a->moving.alone)
       a->moving.end = r->window.end;
     break;
+  case WINDOW_READ:
+    move_some (a, r);
+    if (!move_is_read (a))
+      break;
+    r->phase = WINDOW_HOLD;
+    r->held_since = engine_now (a);
+    break;
   case WINDOW_HOLD:
-    if (hold_begin (a) && hold_is_quiet (a) && hold_reads (a))
-      r->phase = WINDOW_MOVE;
+    if (!hold_begin (a) || !hold_is_quiet (a) || !hold_reads (a))
+      break;
+    r->phase = WINDOW_MOVE;
+    moves_go_on (a);
     break;
   case WINDOW_MOVE:
     move_window (a, r);
@@ -431,9 +442,12 @@ reshape_turn (struct array *a)
   moves_no_space (a);
   if (is_over (a, r)) {
     r->not_before = engine_now (a) + REST_NS;
-    if (r->error == 0)
+    if (r->error == 0) {
       r->error = ECANCELED;
-    take_back (a, r);
+      moves_go_on (a);
+    }
+    if (r->in_flight == 0)
+      take_back (a, r);
   }
   while (go_on (a, r))
     ;
