@@ -110,6 +110,15 @@ is_open (const struct run *r, uint64_t off)
   return false;
 }
 
+/* Rows that moved since the older record count as written since, and only
+ * checksums tell which of them a member lacks.
+ */
+static bool
+may_have_moved (const struct run *r)
+{
+  return r->sa->a->g.widening && r->sa->a->sums == NULL;
+}
+
 static void
 check_content (struct run *r, unsigned sure, const char *when)
 {
@@ -120,7 +129,8 @@ check_content (struct run *r, unsigned sure, const char *when)
     const uint64_t began = model_begin (r->model);
     const uint64_t len = MIN (step, size - off);
 
-    if (r->written_in[off / step] > sure || (r->is_tried && is_open (r, off)))
+    if (r->written_in[off / step] > sure || may_have_moved (r) ||
+        (r->is_tried && is_open (r, off)))
       continue;
     stats.went_back_sure++;
     if (read_stripe (r, off, len) == 0 &&
