@@ -27,11 +27,19 @@ stripe_len (const struct run *r)
   return (uint64_t) r->start_k * r->g.chunk;
 }
 
+/* All of the rows that it is in, with each k that the array may have. */
 void
 back_note_write (struct run *r, uint64_t off, uint64_t len)
 {
-  for (uint64_t s = off / stripe_len (r);
-       s <= (off + len - 1) / stripe_len (r); s++)
+  uint64_t first = off / stripe_len (r), end = off + len;
+
+  for (unsigned k = r->start_k; k <= r->max_k; k++) {
+    const uint64_t row = (uint64_t) k * r->g.chunk;
+
+    first = MIN (first, off / row * row / stripe_len (r));
+    end = MAX (end, MIN (div_round_up (off + len, row) * row, r->g.size));
+  }
+  for (uint64_t s = first; s <= (end - 1) / stripe_len (r); s++)
     r->written_in[s] = r->nr_sessions;
 }
 

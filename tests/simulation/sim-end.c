@@ -178,13 +178,23 @@ write_rest (struct run *r)
   return q.r.error;
 }
 
+/* Some rows of a widened array have moved in part: then what clients wrote of
+ * the rest can't be written to members that are too few, and waits until there
+ * are enough of them for it to move.
+ */
+static bool
+waits_for_members (const struct run *r)
+{
+  return r->sa->a->g.widening && r->sa->a->irregular_slots;
+}
+
 /* Of a long request some may go out before the rest is there.  What can't be
  * written to an old row is kept until that has moved.
  */
 static bool
 flush_all (struct run *r)
 {
-  const unsigned most = r->g.widening ? 60 : 3;
+  const unsigned most = r->g.widening && !waits_for_members (r) ? 60 : 3;
   static struct sim_request q;
 
   for (unsigned i = 0; i < most; i++) {
@@ -217,17 +227,18 @@ whole_stripes (const struct run *r)
 }
 
 /* A row that is new in part can't be written before the rest has moved: with
- * writethrough it is told at once, and stays in memory.
+ * writethrough it is told at once, and stays in memory.  There may be too many
+ * of them.
  */
 static bool
 may_stay (const struct run *r, const struct sim_request *q)
 {
-  return r->g.widening && r->sa->c.writethrough && q->r.error == EIO &&
-    !r->sa->a->failed;
+  return r->g.widening && q->r.error == EIO && !r->sa->a->failed &&
+    (r->sa->c.writethrough || waits_for_members (r));
 }
 
-/* Rows that could not be read are normal once they are written.  False: it has
- * failed.
+/* Rows that could not be read are normal once they are written, perhaps later.
+ * False: it has failed.
  */
 static bool
 rewrite_lost (struct run *r)
@@ -254,8 +265,8 @@ rewrite_lost (struct run *r)
     model_written (r->model, w, error == 0, false);
     error = 0;
   }
-  to_rewrite = false;
-  if (error == 0 && flush_all (r))
+  to_rewrite = error || !flush_all (r);
+  if (!to_rewrite || (waits_for_members (r) && !r->sa->a->failed))
     return true;
   if (!r->sa->a->failed || !r->over)
     run_die (r, "all is written anew: error %d", error);
@@ -265,22 +276,11 @@ rewrite_lost (struct run *r)
 /* Slots whose members are being replaced. */
 static uint64_t replaced;
 
-/* Some rows of a widened array have moved in part: then what clients wrote of
- * the rest can't be written to members that are too few, and waits until there
- * are enough of them for it to move.
- */
-static bool
-may_rewrite (const struct run *r)
-{
-  return to_rewrite &&
-    !(r->sa->a->g.widening && r->sa->a->irregular_slots);
-}
-
 static bool
 is_whole_or_lacks_more (struct run *r)
 {
   replaced &= r->sa->a->lost_slots;
-  return is_whole (r) || may_rewrite (r) ||
+  return is_whole (r) || (to_rewrite && !waits_for_members (r)) ||
     run_empty_slots (r->sa->a) & ~replaced;
 }
 
@@ -317,7 +317,7 @@ make_whole (struct run *r)
   if (r->rows_lost && !session_read_all (r))
     return false;
   to_rewrite = r->rows_lost;
-  if (may_rewrite (r) && !rewrite_lost (r))
+  if (to_rewrite && !rewrite_lost (r))
     return false;
   if (r->first)
     (void) change_shape (r);
@@ -329,7 +329,7 @@ make_whole (struct run *r)
     if (!session_until (r, is_whole_or_lacks_more, 600 * SECONDS,
                         "to be whole again"))
       run_die (r, "it crashed");
-    if (may_rewrite (r) && !rewrite_lost (r))
+    if (to_rewrite && !waits_for_members (r) && !rewrite_lost (r))
       return false;
   } while (!is_whole (r));
   run_look_at_slots (r);

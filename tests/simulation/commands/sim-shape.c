@@ -182,11 +182,15 @@ look_at_frontier (struct run *r)
 {
   const struct array *a = r->sa->a;
 
-  if (!a->g.widening || a->g.frontier == r->g.frontier)
+  if (!a->g.widening)
     return;
-  if (a->g.frontier < r->g.frontier)
+  if (a->g.frontier < r->sure_frontier)
     run_die (r, "rows have moved back, from %" PRIu64 " to %" PRIu64,
-             r->g.frontier, a->g.frontier);
+             r->sure_frontier, a->g.frontier);
+  if (a->recovery == NULL)
+    r->sure_frontier = a->g.frontier;
+  if (a->g.frontier == r->g.frontier)
+    return;
   r->g.frontier = r->sa->g.frontier = a->g.frontier;
   stats.widen_moved++;
   run_crash_soon (r, 20, 20 * r->n);
@@ -211,12 +215,11 @@ shape_look (struct run *r)
   const struct array *a = r->sa->a;
 
   note_records (r);
-  if (a->recovery == NULL)
-    r->sure_frontier = a->g.frontier;
   if (is_alike (r, a)) {
     look_at_frontier (r);
     return;
   }
+  r->sure_frontier = 0;
   if (!may_follow (r, a))
     run_die (r, "k was %u, and is %u; m was %u, and is %u; fixed slots %#"
              PRIx64 ", now %#" PRIx64 "; first %d, now %d; widening %d, now %d",
