@@ -95,7 +95,7 @@ done (struct array *a, struct xfer *x)
   else
     nm->zeroed += x->len;
   if (nm->orphan)
-    free (nm);
+    engine_free (a, nm);
 }
 
 static void

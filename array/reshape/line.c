@@ -394,7 +394,7 @@ end (struct array *a, struct move *mv)
   list_remove (&mv->waiter.link);
   let_go (a, mv);
   mv->ended (a, mv);
-  free (mv);
+  engine_free (a, mv);
 }
 
 /* The array has failed, or stops, or the window is taken back: what has not
