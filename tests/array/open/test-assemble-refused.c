@@ -18,7 +18,6 @@
 
 #include <cmocka.h>
 
-#include "array/plan/code.h"
 #include "tests/array/open/assemble-files.h"
 #include "tests/scratch.h"
 
@@ -152,58 +151,6 @@ test_keys (void **state)
            "the array has k=2");
 }
 
-/* Make the next record that of an array that is widened, or was. */
-static void
-widen (struct assembly *a, bool wider)
-{
-  struct membership *ms = &a->membership;
-  struct sb_shape *shape = &ms->next_shape;
-
-  membership_begin_open (ms, a->found, a->nr_members, true);
-  ms->next.self.k = shape->k = wider ? 3 : 2;
-  ms->next.self.widening = shape->widening = wider;
-  shape->matrix_crc = code_parity_crc (a->sb.code, a->sb.w, shape->k, 2);
-  carry_out (a);
-}
-
-/* Its records are sound, but nothing can serve it yet. */
-static void
-test_widened (void **state)
-{
-  struct assembly a;
-
-  scratch_created ("k=2 m=2 consistency=journal a b c d", true);
-  opened ("a b c d", &a);
-  widen (&a, true);
-  widen (&a, true);
-  assembly_free (&a);
-  refused ("a b c d", "made by a newer version of gpuraid");
-  refused ("b c d", "made by a newer version of gpuraid");
-  refused ("degraded=force a b c d", "made by a newer version of gpuraid");
-  refused ("k=2 m=2 a b c d", "made by a newer version of gpuraid");
-}
-
-/* Taken back, as long as the record before it says that it was widened. */
-static void
-test_widened_no_more (void **state)
-{
-  struct assembly a;
-
-  for (unsigned after = 0; after < 2; after++) {
-    scratch_created ("k=2 m=2 consistency=journal a b c d", true);
-    opened ("a b c d", &a);
-    widen (&a, true);
-    widen (&a, false);
-    if (after)
-      widen (&a, false);
-    assembly_free (&a);
-    if (after)
-      opens_well ("a b c d");
-    else
-      refused ("a b c d", "made by a newer version of gpuraid");
-  }
-}
-
 static void
 test_locked (void **state)
 {
@@ -284,8 +231,6 @@ main (void)
     TEST (test_damaged),
     TEST (test_too_short),
     TEST (test_keys),
-    TEST (test_widened),
-    TEST (test_widened_no_more),
     TEST (test_locked),
     TEST (test_readonly),
   };
