@@ -44,9 +44,11 @@ nothing_left ()
   ! losetup -a | grep -F "$shm" || fail "a loop device is left"
 }
 
+# With all of its threads, so that its files are closed.
 has_ended ()
 {
-  [ ! -d "/proc/$1" ] || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
+  [ -z "$(grep -hs '^State:' "/proc/$1/task"/*/status |
+    grep -v 'Z (zombie)')" ]
 }
 
 attach () { timeout 120 "$gpuraid" attach --with fuse "$@"; }
